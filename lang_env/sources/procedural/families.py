@@ -1,0 +1,74 @@
+"""The two program families: a chain, where every step counts, and a ledger, where few do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lang_env.sources.procedural.base import ProceduralSet
+from lang_env.sources.procedural.program import Program, Statement, worked_solution
+
+CHAIN_LEVELS = {1: 3, 2: 6, 3: 9, 4: 16}
+"""Level -> operations of the one variable."""
+
+LEDGER_LEVELS = {1: (2, 2), 2: (3, 2), 3: (3, 3), 4: (4, 4)}
+"""Level -> (variables, operations of each); only one variable is asked."""
+
+_FACTORS = (3, 7, 9)  # invertible modulo 10, so that a product keeps all ten values possible
+
+
+def _statement(rng: np.random.Generator, target: str, first: bool) -> Statement:
+    operator = "+-*"[int(rng.integers(3))]
+    right = _FACTORS[int(rng.integers(3))] if operator == "*" else int(rng.integers(1, 10))
+    return Statement(target, int(rng.integers(10)) if first else None, operator, right)
+
+
+def _draw(rng: np.random.Generator, variables: int, operations: int) -> tuple[str, str, str]:
+    names = "abcdefghij"[:variables]
+    statements = [
+        _statement(rng, name, first=step == 0) for name in names for step in range(operations)
+    ]
+    program = Program(tuple(statements), names[int(rng.integers(variables))])
+    lines, values = program.run()
+    answer = values[program.asked]
+    return str(program), str(answer), worked_solution(lines, answer)
+
+
+def _checked_level(level: int | None, levels: dict[int, object], default: int) -> int:
+    level = default if level is None else level
+    if level not in levels:
+        raise ValueError(f"level must be one of {sorted(levels)}, got {level!r}")
+    return level
+
+
+def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
+    """Chains of arithmetic on one variable, modulo 10: every step decides the answer.
+
+    Args:
+        split: "train", "validation" or "test"; no question is in two of them.
+        level: 1 to 4 for 3, 6, 9 or 16 operations (default 3).
+
+    >>> problem = chain(level=1).problem(0)
+    >>> len(problem.question.splitlines()), len(problem.solution.splitlines())
+    (4, 4)
+    """
+    level = _checked_level(level, dict(CHAIN_LEVELS), default=3)
+    operations = CHAIN_LEVELS[level]
+    return ProceduralSet("chain", lambda rng: _draw(rng, 1, operations), split=split, level=level)
+
+
+def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
+    """Programs over several variables, of which one is asked: most steps do not matter.
+
+    Args:
+        split: "train", "validation" or "test"; no question is in two of them.
+        level: 1 to 4 for 2x2, 3x2, 3x3 or 4x4 variables x operations (default 3).
+
+    >>> problem = ledger(level=2).problem(0)
+    >>> len(problem.question.splitlines()), problem.answer in "0123456789"
+    (7, True)
+    """
+    level = _checked_level(level, dict(LEDGER_LEVELS), default=3)
+    variables, operations = LEDGER_LEVELS[level]
+    return ProceduralSet(
+        "ledger", lambda rng: _draw(rng, variables, operations), split=split, level=level
+    )
