@@ -165,7 +165,7 @@ def _builtin() -> RustBackedTokenizer:
 
 
 def load_tokenizer(name: str, *, trust_remote_code: bool = False) -> Tokenizer:
-    """Loads a tokenizer.
+    r"""Loads a tokenizer.
 
     Args:
         name: "builtin", a folder that holds a tokenizer, or a hub name.
@@ -175,8 +175,8 @@ def load_tokenizer(name: str, *, trust_remote_code: bool = False) -> Tokenizer:
         ValueError: Nothing loadable under that name; says what to pass instead.
 
     >>> tokenizer = load_tokenizer("builtin")
-    >>> tokenizer.decode(tokenizer.encode("a:=3+4;\\n#### 7"))
-    'a:=3+4;\\n#### 7'
+    >>> tokenizer.decode(tokenizer.encode("a:=3+4;\n#### 7"))
+    'a:=3+4;\n#### 7'
     """
     if name == BUILTIN:
         return _builtin()

@@ -81,9 +81,9 @@ class Program:
 
 
 def parse_program(question: str) -> Program:
-    """Reads a question back into its program.
+    r"""Reads a question back into its program.
 
-    >>> str(parse_program("a:=3+4;\\na:=a*7;\\na?")).splitlines()
+    >>> str(parse_program("a:=3+4;\na:=a*7;\na?")).splitlines()
     ['a:=3+4;', 'a:=a*7;', 'a?']
 
     Raises:
@@ -110,9 +110,9 @@ def parse_program(question: str) -> Program:
 
 
 def worked_solution(lines: list[str], answer: int) -> str:
-    """Joins a working and its answer line.
+    r"""Joins a working and its answer line.
 
     >>> worked_solution(["a:3+4=7"], 7)
-    'a:3+4=7\\n#### 7'
+    'a:3+4=7\n#### 7'
     """
     return "\n".join([*lines, f"#### {answer}"])
