@@ -1,0 +1,1 @@
+"""What the algorithms share: options, policy, rollouts, values, losses, reporting."""

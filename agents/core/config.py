@@ -1,0 +1,292 @@
+"""The options of every training command, and how they are read: flags, then YAML, then defaults.
+
+The defaults are the VinePPO paper's values (arXiv 2410.01679). An algorithm inherits from
+``BaseConfig``, adds its own fields and calls ``parse_config``.
+
+The parser is argparse built from the dataclass. transformers' HfArgumentParser was tried: it hands
+all field metadata to argparse, so that ranges and the paper's values cannot stand beside a field;
+it cannot set an optional field back to None, cannot read a JSON field, and does not check YAML.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, dataclass, fields
+from typing import Any, Literal, NoReturn, TypeVar
+
+from agents.core.config_files import load_yaml, save_yaml
+from agents.core.options import (
+    Options,
+    check,
+    choices_of,
+    default_of,
+    kind_of,
+    names_of,
+    option,
+)
+from graders.resolve import nearest
+
+ENV_FLAGS = (
+    "data",
+    "tokenizer",
+    "segmenter",
+    "grader",
+    "prompt",
+    "max_prompt_tokens",
+    "max_new_tokens",
+)
+"""Fields that become keyword arguments of the environment where they are not None."""
+
+__all__ = [
+    "ENV_FLAGS",
+    "BaseConfig",
+    "command_errors",
+    "env_kwargs_of",
+    "parse_config",
+    "save_yaml",
+]
+
+_DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
+_OF_ONE_ENV = (*(name for name in ENV_FLAGS if name != "tokenizer"), "env_kwargs")
+ConfigT = TypeVar("ConfigT", bound=Options)
+
+
+@dataclass(frozen=True)
+class BaseConfig(Options):
+    """What all training commands share; every field is checked when an instance is made.
+
+    Names that a table resolves (env, engine, segmenter, grader, prompt) are checked where they are
+    resolved.
+
+    >>> BaseConfig(num_generations=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: num_generations must be >= 1, got 0 (paper: 8)
+    """
+
+    env: str = option("MathReason-v0", "Environment id, or pkg:Env-v0 for one of your own.")
+    env_kwargs: dict[str, Any] = option(  # noqa: RUF009 - each instance gets its own copy
+        {}, "More environment options, JSON: '{\"level\": 3}'."
+    )
+    data: str | None = option(None, "Problems: a data set's hub name or a local folder.")
+    tokenizer: str | None = option(None, "Tokenizer: folder or hub name.")
+    segmenter: str | None = option(None, "Where a reasoning step ends, for example newline.")
+    grader: str | None = option(None, "What decides whether an answer is right, such as gsm8k.")
+    prompt: str | None = option(None, "Name of the prompt template.")
+    max_prompt_tokens: int | None = option(None, "Longest prompt in tokens.", low=1, paper="1512")
+    max_new_tokens: int | None = option(
+        None, "Answer budget in tokens.", low=1, paper="1024", aliases=("max_completion_length",)
+    )
+
+    model: str | None = option(
+        None,
+        "Policy: folder or hub name; 'tiny' is the embedded one.",
+        aliases=("model_name_or_path",),
+    )
+    engine: str = option("hf", "What generates tokens: hf, vllm or pkg.mod:attr.")
+    dtype: Literal["float32", "bfloat16", "float64"] = option(
+        "float32", "Precision of the policy.", paper="bfloat16"
+    )
+    device: str = option("auto", "Where the policy runs: auto, cpu, cuda, cuda:1, mps.")
+    seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
+    output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")
+
+    iterations: int = option(
+        650, "Rounds of collecting and updating.", low=1, paper="650 on GSM8K, 1000 on MATH"
+    )
+    num_prompts: int = option(64, "Problems per iteration.", low=1, paper="64")
+    num_generations: int = option(8, "Answers per problem.", low=1, paper="8")
+    temperature: float = option(0.6, "Sampling temperature in training.", above=0, paper="0.6")
+    top_p: float = option(0.9, "Nucleus mass sampled from.", above=0, high=1, paper="0.9")
+
+    updates_per_batch: int = option(2, "Passes over an iteration's answers.", low=1, paper="2")
+    minibatch_size: int = option(64, "Answers per optimiser step.", low=1, paper="64")
+    micro_batch_size: int = option(
+        16, "Answers per forward pass at most; no effect on the update.", low=1, paper="16"
+    )
+    learning_rate: float = option(1e-6, "Peak learning rate of AdamW.", above=0, paper="1e-6")
+    lr_scheduler: Literal["linear", "constant"] = option(
+        "linear", "Learning rate after warm-up: linear to 0, or constant.", paper="linear"
+    )
+    warmup_ratio: float = option(
+        0.03, "Fraction of all updates for warm-up.", low=0, high=1, paper="0.03"
+    )
+    weight_decay: float = option(0.0, "Weight decay of AdamW.", low=0, paper="0")
+    adam_beta1: float = option(0.9, "AdamW's first decay rate.", low=0, below=1, paper="0.9")
+    adam_beta2: float = option(0.999, "AdamW's second decay rate.", low=0, below=1, paper="0.999")
+    max_grad_norm: float = option(
+        1.0, "Gradients are scaled down to this norm; inf: never.", above=0, paper="1.0"
+    )
+    epsilon: float = option(0.2, "Clip range of the probability ratio.", above=0, paper="0.2")
+    beta: float = option(1e-4, "Coefficient of the KL to the reference.", low=0, paper="1e-4")
+    kl_aggregation: Literal["sum", "token_mean"] = option(
+        "sum", "KL summed over an answer's tokens, or their mean.", paper="sum"
+    )
+    whiten: Literal["none", "mean_std"] = option(
+        "mean_std", "Advantages as they are, or to mean 0 and deviation 1.", paper="mean_std"
+    )
+
+    eval_every: int = option(
+        10, "Iterations between evaluations; 0: only before and after.", low=0, paper="10"
+    )
+    eval_problems: int = option(500, "Validation problems per evaluation; 0: none.", low=0)
+    eval_temperatures: tuple[float, ...] = option(
+        (0.0, 0.35, 1.0), "Temperatures of evaluation; 0 is greedy.", low=0, paper="0.35"
+    )
+    eval_samples: int = option(
+        16, "Answers per problem at a temperature above 0.", low=1, paper="16"
+    )
+    save_every: int = option(
+        10, "Iterations between checkpoints; 0: only at the end.", low=0, paper="10"
+    )
+    keep_checkpoints: int = option(2, "Newest checkpoints kept; 0: all.", low=0)
+    plain: bool = option(False, "Plain lines instead of the live view.")
+
+    def __post_init__(self) -> None:
+        """Checks every field; raises ValueError."""
+        super().__post_init__()
+        kind, colon, index = self.device.partition(":")
+        if kind not in _DEVICES or (colon and not index.isdecimal()):
+            raise ValueError(
+                f"device must be one of {', '.join(_DEVICES)}, or cuda:1 and the like, "
+                f"got {self.device!r}.{nearest(kind, _DEVICES)}"
+            )
+
+
+def env_kwargs_of(config: Options) -> dict[str, Any]:
+    """Returns the environment's keyword arguments: ``env_kwargs``, then the flags that were given.
+
+    >>> env_kwargs_of(BaseConfig(env_kwargs={"level": 3}, max_new_tokens=64))
+    {'level': 3, 'max_new_tokens': 64}
+    """
+    flags = {name: getattr(config, name, None) for name in ENV_FLAGS}
+    given = {name: value for name, value in flags.items() if value is not None}
+    return dict(getattr(config, "env_kwargs", {})) | given
+
+
+def parse_config(
+    cls: type[ConfigT],
+    argv: Sequence[str] | None = None,
+    *,
+    tiny: str | None = None,
+    description: str = "",
+) -> ConfigT:
+    """Returns the configuration of a command: flags win over YAML, YAML over the defaults.
+
+    With neither ``--config`` nor ``--model``, the shipped config ``tiny`` is the base. Its
+    environment options (budget, data, ...) are left out where ``--env`` names another environment,
+    since they describe the first one.
+
+    Args:
+        cls: The configuration class.
+        argv: The command line without the program's name; None: ``sys.argv[1:]``.
+        tiny: Name of a shipped config, or None for no such base.
+        description: What the command does, for ``--help``.
+
+    Raises:
+        ValueError: An unknown option or key, or a value that is refused; says which file and key.
+        SystemExit: ``--help`` was given.
+    """
+    tokens = [_underscored(token) for token in (sys.argv[1:] if argv is None else argv)]
+    namespace, rest = _parser(cls, tiny, description).parse_known_args(tokens)
+    if rest:
+        known = [f"--{name}" for name in (*names_of(cls), "config")]
+        raise ValueError(f"unknown option {rest[0]!r}.{nearest(rest[0], known)} See --help.")
+    given = vars(namespace)
+    source = given.pop("config", None)
+    flags = {name: check(cls, name, value) for name, value in given.items()}
+    if source is not None:
+        values = load_yaml(cls, source)
+    elif tiny is not None and "model" not in flags:
+        values = load_yaml(cls, tiny)
+        if flags.get("env", values.get("env")) != values.get("env"):
+            values = {key: value for key, value in values.items() if key not in _OF_ONE_ENV}
+    else:
+        values = {}
+    return cls(**values | flags)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that raises instead of leaving the program."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def _underscored(token: str) -> str:
+    """Returns ``--num-prompts=4`` as ``--num_prompts=4``; other tokens as they are."""
+    if not token.startswith("--"):
+        return token
+    name, equals, value = token[2:].partition("=")
+    return f"--{name.replace('-', '_')}{equals}{value}"
+
+
+def _parser(cls: type[Options], tiny: str | None, description: str) -> _Parser:
+    base = f" Without --config and --model the base is the shipped config {tiny}." if tiny else ""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    parser = _Parser(
+        prog=f"python -m {module.name}" if module else None,
+        usage="%(prog)s [--config YAML] [--OPTION VALUE ...]",
+        description=description,
+        epilog=f"Flags win over the YAML file, the file over the defaults, which are "
+        f"the VinePPO paper's values where the help names no other.{base}",
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--config", metavar="YAML", help="A YAML file, or a shipped config's name.")
+    own = parser.add_argument_group("options of this command")
+    shared = parser.add_argument_group("options of every training command")
+    common = {item.name for item in fields(BaseConfig)}
+    for item in fields(cls):
+        names = [f"--{name}" for name in (item.name, *item.metadata.get("aliases", ()))]
+        kind, choices = kind_of(cls, item.name), choices_of(cls, item.name)
+        settings: dict[str, Any] = {"help": _help_of(item), "dest": item.name}
+        settings["metavar"] = "|".join(choices) if choices else _METAVARS.get(kind, "NAME")
+        if kind is bool:
+            settings |= {"nargs": "?", "const": "true"}
+        elif kind is tuple:
+            settings["nargs"] = "+"
+        group = shared if item.name in common else own
+        group.add_argument(*names, **settings)
+    return parser
+
+
+def _help_of(item: Field[Any]) -> str:
+    default, paper = default_of(item), item.metadata.get("paper", "")
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    notes = [] if default in (None, {}) else [f"default: {shown}"]
+    if paper and _text_differs(paper, default):
+        notes.append(f"paper: {paper}")
+    about = str(item.metadata.get("help", ""))
+    return (about + (f" ({'; '.join(notes)})" if notes else "")).replace("%", "%%")
+
+
+def _text_differs(paper: str, default: Any) -> bool:
+    try:
+        return bool(float(paper) != default)
+    except ValueError:
+        return bool(paper != default)
+
+
+_METAVARS = {int: "N", float: "X", bool: "true|false", tuple: "X", dict: "JSON"}
+
+
+@contextmanager
+def command_errors() -> Iterator[None]:
+    """Around a command's set-up: a user's mistake becomes one line on stderr and exit status 2.
+
+    ValueError, OSError and Gymnasium's errors are mistakes of set-up; anything else is a fault of
+    the program and keeps its traceback.
+    """
+    try:
+        yield
+    except Exception as error:
+        from gymnasium.error import Error as GymnasiumError
+
+        if not isinstance(error, ValueError | OSError | GymnasiumError):
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(2) from None
