@@ -1,0 +1,156 @@
+"""A run's folder: ``config.yaml``, ``metrics.jsonl``, ``samples.jsonl``, TensorBoard, summary."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from agents.core.config import save_yaml
+from agents.core.options import Options
+
+_SIGNS_OF_A_RUN = ("config.yaml", "metrics.jsonl", "checkpoints", "summary.json")
+_LOG = logging.getLogger(__name__)
+
+
+def prepare_run_folder(config: Options, agent: str, *, root: str = "runs") -> Path:
+    """Makes and returns the folder of a new run: ``output_dir``, or a new one under ``root``.
+
+    Call it before anything costly: it finds out whether the folder can be written.
+
+    Args:
+        config: The run's configuration; ``output_dir``, ``env`` and ``seed`` are read.
+        agent: The algorithm's name, for the folder's name.
+        root: Where folders without ``output_dir`` go, relative to the working directory.
+
+    Raises:
+        ValueError: The folder already holds a run.
+        OSError: The folder cannot be made or written.
+    """
+    output_dir = getattr(config, "output_dir", None)
+    folder = Path(output_dir) if output_dir else _new_name(config, agent, Path(root))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = [name for name in _SIGNS_OF_A_RUN if (folder / name).exists()]
+        probe = folder / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OSError(
+            f"cannot write the run folder {folder}: {error.strerror or error}. "
+            "Pass another --output_dir."
+        ) from error
+    if held:
+        raise ValueError(
+            f"{folder} already holds a run ({', '.join(held)}). Pass another --output_dir, "
+            "or move that folder away."
+        )
+    return folder
+
+
+def _new_name(config: Options, agent: str, root: Path) -> Path:
+    env = re.sub(r"[^\w.-]+", "-", str(getattr(config, "env", ""))).strip("-.") or "env"
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    first = root / f"{agent}-{env}-s{getattr(config, 'seed', 0)}-{moment}"
+    folder, count = first, 1
+    while folder.exists():
+        count += 1
+        folder = first.with_name(f"{first.name}-{count}")
+    return folder
+
+
+class RunFiles:
+    """The open files of one run; every line is flushed as soon as it is written.
+
+    A folder that was cut back to a checkpoint is appended to.
+    """
+
+    def __init__(self, folder: Path, config: Options) -> None:
+        """Writes ``config.yaml`` and opens the other files; raises OSError."""
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        save_yaml(config, folder / "config.yaml")
+        self._metrics = (folder / "metrics.jsonl").open("a", encoding="utf-8")
+        self._samples = (folder / "samples.jsonl").open("a", encoding="utf-8")
+        self._board: Any = None
+        self._board_works = True
+
+    def metrics(self, iteration: int, metrics: Mapping[str, Any]) -> None:
+        """Appends one line to ``metrics.jsonl``, and the same numbers to TensorBoard."""
+        _write_line(self._metrics, {"iteration": iteration} | dict(metrics))
+        self.scalars(iteration, metrics)
+
+    def sample(self, iteration: int, sample: Mapping[str, Any]) -> None:
+        """Appends one line to ``samples.jsonl``."""
+        _write_line(self._samples, {"iteration": iteration} | dict(sample))
+
+    def scalars(self, iteration: int, values: Mapping[str, Any]) -> None:
+        """Writes numbers to TensorBoard; a failure is logged once and never stops the run."""
+        if not self._board_works:
+            return
+        try:
+            if self._board is None:
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._board = SummaryWriter(str(self.folder))
+            for name, value in values.items():
+                number = plain_value(value)
+                if isinstance(number, int | float):
+                    self._board.add_scalar(name, number, iteration)
+            self._board.flush()
+        except Exception as error:
+            self._board_works = False
+            _LOG.warning("TensorBoard stopped working, the run goes on without it: %s", error)
+
+    def summary(self, summary: Mapping[str, Any]) -> None:
+        """Writes ``summary.json``: complete or not at all."""
+        text = json.dumps(plain_value(summary), indent=2, allow_nan=False) + "\n"
+        write_atomically(self.folder / "summary.json", text)
+
+    def close(self) -> None:
+        """Closes all files; closing twice does nothing more."""
+        self._metrics.close()
+        self._samples.close()
+        if self._board is not None and self._board_works:
+            self._board.close()
+        self._board_works = False
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file beside ``path``, forces it to disk and renames it into place."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def plain_value(value: Any) -> Any:
+    """Returns ``value`` as strict JSON can hold it: NaN and infinities become None.
+
+    >>> plain_value({"kl": float("nan"), "sizes": (1, 2.5)})
+    {'kl': None, 'sizes': [1, 2.5]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "item"):  # a scalar of NumPy or PyTorch
+        return plain_value(value.item())
+    return str(value)
+
+
+def _write_line(file: TextIO, record: Mapping[str, Any]) -> None:
+    file.write(json.dumps(plain_value(record), allow_nan=False) + "\n")
+    file.flush()
