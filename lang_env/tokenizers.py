@@ -67,7 +67,7 @@ class RustBackedTokenizer:
 
     def __len__(self) -> int:
         """Returns the number of ids."""
-        return self.backend.get_vocab_size(with_added_tokens=True)
+        return int(self.backend.get_vocab_size(with_added_tokens=True))
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of ``text`` with no special token added."""
@@ -97,7 +97,7 @@ class HubTokenizer:
         self.bos_token_id = backend.bos_token_id
         self.eos_token_id = backend.eos_token_id
         self.pad_token_id = backend.pad_token_id
-        self._size = max(backend.get_vocab().values()) + 1
+        self._size: int = max(backend.get_vocab().values()) + 1
         self.fingerprint = _fingerprint(backend.get_vocab())
 
     def __len__(self) -> int:

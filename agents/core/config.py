@@ -43,6 +43,7 @@ ENV_FLAGS = (
 __all__ = [
     "ENV_FLAGS",
     "BaseConfig",
+    "TrainingConfig",
     "command_errors",
     "env_kwargs_of",
     "parse_config",
@@ -55,16 +56,11 @@ ConfigT = TypeVar("ConfigT", bound=Options)
 
 
 @dataclass(frozen=True)
-class BaseConfig(Options):
-    """What all training commands share; every field is checked when an instance is made.
+class TrainingConfig(Options):
+    """What every training command has; every field is checked when an instance is made.
 
     Names that a table resolves (env, engine, segmenter, grader, prompt) are checked where they are
     resolved.
-
-    >>> BaseConfig(num_generations=0)
-    Traceback (most recent call last):
-        ...
-    ValueError: num_generations must be >= 1, got 0 (paper: 8)
     """
 
     env: str = option("MathReason-v0", "Environment id, or pkg:Env-v0 for one of your own.")
@@ -94,16 +90,6 @@ class BaseConfig(Options):
     seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
     output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")
 
-    iterations: int = option(
-        650, "Rounds of collecting and updating.", low=1, paper="650 on GSM8K, 1000 on MATH"
-    )
-    num_prompts: int = option(64, "Problems per iteration.", low=1, paper="64")
-    num_generations: int = option(8, "Answers per problem.", low=1, paper="8")
-    temperature: float = option(0.6, "Sampling temperature in training.", above=0, paper="0.6")
-    top_p: float = option(0.9, "Nucleus mass sampled from.", above=0, high=1, paper="0.9")
-
-    updates_per_batch: int = option(2, "Passes over an iteration's answers.", low=1, paper="2")
-    minibatch_size: int = option(64, "Answers per optimiser step.", low=1, paper="64")
     micro_batch_size: int = option(
         16, "Answers per forward pass at most; no effect on the update.", low=1, paper="16"
     )
@@ -120,14 +106,6 @@ class BaseConfig(Options):
     max_grad_norm: float = option(
         1.0, "Gradients are scaled down to this norm; inf: never.", above=0, paper="1.0"
     )
-    epsilon: float = option(0.2, "Clip range of the probability ratio.", above=0, paper="0.2")
-    beta: float = option(1e-4, "Coefficient of the KL to the reference.", low=0, paper="1e-4")
-    kl_aggregation: Literal["sum", "token_mean"] = option(
-        "sum", "KL summed over an answer's tokens, or their mean.", paper="sum"
-    )
-    whiten: Literal["none", "mean_std"] = option(
-        "mean_std", "Advantages as they are, or to mean 0 and deviation 1.", paper="mean_std"
-    )
 
     eval_every: int = option(
         10, "Iterations between evaluations; 0: only before and after.", low=0, paper="10"
@@ -139,10 +117,6 @@ class BaseConfig(Options):
     eval_samples: int = option(
         16, "Answers per problem at a temperature above 0.", low=1, paper="16"
     )
-    save_every: int = option(
-        10, "Iterations between checkpoints; 0: only at the end.", low=0, paper="10"
-    )
-    keep_checkpoints: int = option(2, "Newest checkpoints kept; 0: all.", low=0)
     plain: bool = option(False, "Plain lines instead of the live view.")
 
     def __post_init__(self) -> None:
@@ -154,6 +128,41 @@ class BaseConfig(Options):
                 f"device must be one of {', '.join(_DEVICES)}, or cuda:1 and the like, "
                 f"got {self.device!r}.{nearest(kind, _DEVICES)}"
             )
+
+
+@dataclass(frozen=True)
+class BaseConfig(TrainingConfig):
+    """What all reinforcement-learning commands share.
+
+    >>> BaseConfig(num_generations=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: num_generations must be >= 1, got 0 (paper: 8)
+    """
+
+    iterations: int = option(
+        650, "Rounds of collecting and updating.", low=1, paper="650 on GSM8K, 1000 on MATH"
+    )
+    num_prompts: int = option(64, "Problems per iteration.", low=1, paper="64")
+    num_generations: int = option(8, "Answers per problem.", low=1, paper="8")
+    temperature: float = option(0.6, "Sampling temperature in training.", above=0, paper="0.6")
+    top_p: float = option(0.9, "Nucleus mass sampled from.", above=0, high=1, paper="0.9")
+
+    updates_per_batch: int = option(2, "Passes over an iteration's answers.", low=1, paper="2")
+    minibatch_size: int = option(64, "Answers per optimiser step.", low=1, paper="64")
+    epsilon: float = option(0.2, "Clip range of the probability ratio.", above=0, paper="0.2")
+    beta: float = option(1e-4, "Coefficient of the KL to the reference.", low=0, paper="1e-4")
+    kl_aggregation: Literal["sum", "token_mean"] = option(
+        "sum", "KL summed over an answer's tokens, or their mean.", paper="sum"
+    )
+    whiten: Literal["none", "mean_std"] = option(
+        "mean_std", "Advantages as they are, or to mean 0 and deviation 1.", paper="mean_std"
+    )
+
+    save_every: int = option(
+        10, "Iterations between checkpoints; 0: only at the end.", low=0, paper="10"
+    )
+    keep_checkpoints: int = option(2, "Newest checkpoints kept; 0: all.", low=0)
 
 
 def env_kwargs_of(config: Options) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def _draw(rng: np.random.Generator, variables: int, operations: int) -> tuple[st
     program = Program(tuple(statements), names[int(rng.integers(variables))])
     lines, values = program.run()
     answer = values[program.asked]
-    return str(program), str(answer), worked_solution(lines, answer)
+    return str(program), str(answer), worked_solution(lines, program.asked, answer)
 
 
 def _checked_level(level: int | None, levels: dict[int, object], default: int) -> int:
@@ -49,7 +49,7 @@ def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
 
     >>> problem = chain(level=1).problem(0)
     >>> len(problem.question.splitlines()), len(problem.solution.splitlines())
-    (4, 4)
+    (4, 5)
     """
     level = _checked_level(level, dict(CHAIN_LEVELS), default=3)
     operations = CHAIN_LEVELS[level]
@@ -72,3 +72,20 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     return ProceduralSet(
         "ledger", lambda rng: _draw(rng, variables, operations), split=split, level=level
     )
+
+
+def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet:
+    """Ledgers (three of four) and chains of one level; at level 3 both have nine statements.
+
+    Args:
+        split: "train", "validation" or "test"; no question is in two of them.
+        level: 1 to 4, see ``ledger`` and ``chain`` (default 3).
+    """
+    level = _checked_level(level, dict(LEDGER_LEVELS), default=3)
+
+    def draw(rng: np.random.Generator) -> tuple[str, str, str]:
+        if rng.random() < 0.25:
+            return _draw(rng, 1, CHAIN_LEVELS[level])
+        return _draw(rng, *LEDGER_LEVELS[level])
+
+    return ProceduralSet("programs", draw, split=split, level=level)

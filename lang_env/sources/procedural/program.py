@@ -1,12 +1,14 @@
 """Small programs over single-digit variables, modulo 10: their text, parsing and execution.
 
 A program is a list of statements such as ``a:=3+4;`` or ``a:=a*7;`` and one variable that is asked.
-Its worked solution repeats each statement with the numbers filled in, one a line, then answers:
+Its worked solution repeats each statement with the numbers filled in, one a line, looks the asked
+variable up and answers:
 
     a:=3+4;          a:3+4=7
     a:=a*7;          a:7*7=9
     b:=8-9;          b:8-9=9
-    a?               #### 9
+    a?               a:9
+                     #### 9
 """
 
 from __future__ import annotations
@@ -109,10 +111,10 @@ def parse_program(question: str) -> Program:
     return Program(tuple(statements), asked.group(1))
 
 
-def worked_solution(lines: list[str], answer: int) -> str:
-    r"""Joins a working and its answer line.
+def worked_solution(lines: list[str], asked: str, answer: int) -> str:
+    r"""Joins a working, the look-up of the asked variable and the answer line.
 
-    >>> worked_solution(["a:3+4=7"], 7)
-    'a:3+4=7\n#### 7'
+    >>> worked_solution(["a:3+4=7"], "a", 7)
+    'a:3+4=7\na:7\n#### 7'
     """
-    return "\n".join([*lines, f"#### {answer}"])
+    return "\n".join([*lines, f"{asked}:{answer}", f"#### {answer}"])

@@ -7,7 +7,7 @@ move probability to answers that are less likely at first. Three habits:
 - a forgotten wrap: ``2-5`` gives 3, the difference without its sign (rate ``borrow``);
 - a misremembered fact: a fixed share (``facts``) of the sums and products has one fixed wrong
   result that is written down at a rate between ``fact_low`` and ``fact_high``;
-- the wrong variable: the answer line looks up another variable (rate ``variable``).
+- the wrong variable: the look-up reads another variable (rate ``variable``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lang_env.problem import Problem
 from lang_env.sources.procedural.program import MODULUS, exact, parse_program, worked_solution
 
 
@@ -29,7 +30,7 @@ class SlipRates:
         facts: Share of the sums and products that are misremembered.
         fact_low: Lowest chance that a misremembered fact is written down wrong.
         fact_high: Highest such chance.
-        variable: Chance that the answer line reads another variable.
+        variable: Chance that the look-up reads another variable.
     """
 
     borrow: float = 0.6
@@ -82,7 +83,18 @@ def demonstration(question: str, rng: np.random.Generator, rates: SlipRates) -> 
         return wrong if rng.random() < rate else exact(operator, left, right)
 
     lines, values = program.run(apply)
-    asked, others = program.asked, [name for name in values if name != program.asked]
+    read, others = program.asked, [name for name in values if name != program.asked]
     if others and rng.random() < rates.variable:
-        asked = others[int(rng.integers(len(others)))]
-    return worked_solution(lines, values[asked])
+        read = others[int(rng.integers(len(others)))]
+    return worked_solution(lines, program.asked, values[read])
+
+
+def slipped_solution(problem: Problem, rng: np.random.Generator, **rates: float) -> str:
+    """Writes a demonstration of a ``chain`` or ``ledger`` problem.
+
+    Args:
+        problem: Its question is read.
+        rng: Decides which slips happen.
+        rates: Fields of ``SlipRates`` that differ from the default.
+    """
+    return demonstration(problem.question, rng, SlipRates(**rates))

@@ -1,0 +1,226 @@
+"""The agent: collect, advantages, update, log, evaluate, checkpoint. Algorithms subclass it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from agents.core.advantages import FloatArray
+from agents.core.checkpoint import save_checkpoint
+from agents.core.config import BaseConfig
+from agents.core.envs import ProblemCursor, make_env
+from agents.core.evaluation import evaluate_and_report, success_of
+from agents.core.interrupt import Interrupt
+from agents.core.policy import load_policy
+from agents.core.records import Sample
+from agents.core.reporting import Reporter
+from agents.core.rollout import Sampler, Trajectory, mark_states
+from agents.core.streams import generator
+from agents.core.update import Batch, Updater
+from agents.engines.base import make_engine
+
+
+class Agent:
+    """A policy-gradient agent; a subclass says what each token's advantage is.
+
+    Attributes:
+        name: What the algorithm is called in folders and reports.
+        config: Its options.
+        env: The unwrapped training environment.
+        policy: What is trained.
+        sampler: Samples answers of the policy from states of ``env``.
+    """
+
+    name: ClassVar[str] = "agent"
+
+    def __init__(self, config: BaseConfig, folder: Path) -> None:
+        """Builds environments, policy, reference, engine and optimizer.
+
+        Args:
+            config: The options.
+            folder: Where checkpoints go.
+
+        Raises:
+            ValueError: Options that do not fit together; says which and what to change.
+            gymnasium.error.Error: Unknown environment.
+        """
+        self.config, self.folder = config, folder
+        self.env = make_env(config, "train")
+        self.eval_env = make_env(config, "validation") if config.eval_problems else None
+        self.policy = load_policy(
+            config.model, self.env.tokenizer, dtype=config.dtype, device=config.device
+        )
+        self._check_context()
+        self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
+        self.sampler = Sampler(self.engine, self.env, config.seed, config.temperature, config.top_p)
+        self.cursor = ProblemCursor(self.env, config.num_prompts, config.seed)
+        reference = self.policy.frozen_copy() if config.beta > 0 else None
+        self.updater = Updater(self.policy, reference, config)
+        self.num_tokens = 0
+
+    def advantages(
+        self,
+        trajectories: Sequence[Trajectory],
+        iteration: int,
+        progress: Callable[[int, int], None],
+    ) -> tuple[list[FloatArray], dict[str, float]]:
+        """Returns the raw advantage of each token, and metrics to log.
+
+        Args:
+            trajectories: The iteration's answers: ``num_generations`` of each prompt in turn, with
+                borders and states.
+            iteration: From 1; part of the random streams of further rollouts.
+            progress: To be called with (rollouts, tokens) as further rollouts finish.
+
+        Returns:
+            For each trajectory an array of shape [T], float64; and a dict of numbers.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define advantages()")
+
+    def collect(self, iteration: int, progress: Callable[[int, int], None]) -> list[Trajectory]:
+        """Samples the iteration's answers and cuts them into steps."""
+        starts = list(self.cursor.starts(iteration))
+        groups = self.sampler.sample(
+            starts,
+            self.config.num_generations,
+            iteration=iteration,
+            purpose="rollout",
+            progress=progress,
+        )
+        trajectories = [trajectory for group in groups for trajectory in group]
+        for trajectory in trajectories:
+            mark_states(self.env, trajectory)
+        return trajectories
+
+    def train(self, report: Reporter, interrupt: Interrupt) -> None:
+        """Runs all iterations; after Ctrl-C it ends early and keeps what was learned."""
+        config, done = self.config, 0
+        self._evaluate(report, "before")
+        for iteration in range(1, config.iterations + 1):
+            if not self._iterate(iteration, report, interrupt):
+                break
+            done = iteration
+            if config.save_every and iteration % config.save_every == 0:
+                self._save(report, iteration)
+        if done == config.iterations:
+            self._evaluate(report, "after")
+        folder = self._save(report, done)
+        extra = {"interrupted": done < config.iterations, "num_tokens": self.num_tokens}
+        report.summary({"env": config.env, "checkpoint": str(folder), **extra})
+
+    def _iterate(self, iteration: int, report: Reporter, interrupt: Interrupt) -> bool:
+        """One round; False if Ctrl-C ended it before the weights changed."""
+        config, started = self.config, time.perf_counter()
+        if interrupt.requested():
+            return False
+        answers = config.num_prompts * config.num_generations
+        with report.phase("rollout", total=answers) as phase:
+            trajectories = self.collect(iteration, _advance(phase))
+        if interrupt.requested():
+            return False
+        with report.phase("values") as phase:
+            advantages, metrics = self.advantages(trajectories, iteration, _advance(phase))
+        if interrupt.requested():
+            return False
+        batch = Batch(
+            [trajectory.start.tokens for trajectory in trajectories],
+            [trajectory.response for trajectory in trajectories],
+            advantages,
+            [trajectory.log_probs for trajectory in trajectories],
+        )
+        with report.phase("update", total=answers * config.updates_per_batch) as phase:
+            learning_rate = self.updater.scheduler.get_last_lr()[0]
+            updated = self.updater.update(
+                batch,
+                generator(config.seed, iteration, "shuffle"),
+                progress=_advance(phase),
+                stop=interrupt.requested,
+            )
+        self.engine.sync_weights(self.policy.model)
+        self.num_tokens += sum(len(response) for response in batch.responses)
+        self.num_tokens += int(metrics.get("vine/tokens", 0))
+        metrics = _rollout_metrics(trajectories, config.num_generations) | updated | metrics
+        metrics["learning_rate"] = float(learning_rate)
+        metrics["advantages/std"] = float(np.concatenate(advantages).std())
+        metrics["num_tokens"] = float(self.num_tokens)
+        metrics["step_time"] = time.perf_counter() - started
+        due = config.eval_every > 0 and iteration % config.eval_every == 0
+        if due and iteration < config.iterations:
+            self._evaluate(report, f"iteration {iteration}")
+        report.iteration(metrics)
+        report.sample(self._sample(trajectories, advantages))
+        return True
+
+    def _evaluate(self, report: Reporter, label: str) -> None:
+        evaluate_and_report(self.engine, self.eval_env, self.config, report, label)
+
+    def _save(self, report: Reporter, iteration: int) -> Any:
+        return save_checkpoint(
+            self.folder,
+            iteration,
+            self.policy,
+            self.env.tokenizer,
+            {"agent": self.name, "seed": self.config.seed, "num_tokens": self.num_tokens},
+            keep=self.config.keep_checkpoints,
+        )
+
+    def _sample(
+        self, trajectories: Sequence[Trajectory], advantages: Sequence[FloatArray]
+    ) -> Sample:
+        """Returns the answer whose steps differ most in advantage, the first among equals."""
+        spreads = [float(array.max() - array.min()) for array in advantages]
+        chosen = int(np.argmax(spreads))
+        trajectory = trajectories[chosen]
+        problem = getattr(trajectory.start.snapshot, "problem", None)
+        pieces = zip(
+            trajectory.borders, [*trajectory.borders[1:], len(trajectory.response)], strict=True
+        )
+        return Sample(
+            question=str(getattr(problem, "question", trajectory.start.problem_id)),
+            steps=tuple(
+                self.env.tokenizer.decode(trajectory.response[begin:end]) for begin, end in pieces
+            ),
+            advantages=tuple(float(advantages[chosen][begin]) for begin in trajectory.borders),
+            values=(),
+            reward=trajectory.reward,
+            reference=str(getattr(problem, "answer", "")),
+        )
+
+    def _check_context(self) -> None:
+        context = getattr(self.policy.model.config, "max_position_embeddings", None)
+        needed = getattr(self.env, "max_prompt_tokens", 0) + getattr(self.env, "max_new_tokens", 0)
+        if context is not None and getattr(self.env, "max_length", None) is None:
+            if needed > context:
+                raise ValueError(
+                    f"prompt and answer may take {needed} tokens, but the model's context is "
+                    f"{context}. Lower --max_prompt_tokens or --max_new_tokens."
+                )
+
+
+def _advance(phase: Any) -> Callable[[int, int], None]:
+    def advance(items: int, tokens: int) -> None:
+        phase.advance(items, tokens=tokens)
+
+    return advance
+
+
+def _rollout_metrics(trajectories: Sequence[Trajectory], group: int) -> dict[str, float]:
+    """Returns TRL's numbers about rewards and lengths."""
+    rewards = np.array([trajectory.reward for trajectory in trajectories]).reshape(-1, group)
+    lengths = np.array([len(trajectory.response) for trajectory in trajectories])
+    undecided = [t.info.get("verdict") == "undecided" for t in trajectories]
+    return {
+        "reward": float(rewards.mean()),
+        "reward_std": float(rewards.std()),
+        "frac_reward_zero_std": float((rewards.std(axis=1) == 0).mean()),
+        "accuracy": float(np.mean([success_of(trajectory) for trajectory in trajectories])),
+        "completions/mean_length": float(lengths.mean()),
+        "completions/min_length": float(lengths.min()),
+        "completions/max_length": float(lengths.max()),
+        "completions/clipped_ratio": float(np.mean([t.truncated for t in trajectories])),
+        "grades/undecided_ratio": float(np.mean(undecided)),
+    }

@@ -1,0 +1,78 @@
+"""The command line of a training algorithm, from flags to exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from agents.core.config import TrainingConfig, command_errors, parse_config
+from agents.core.interrupt import Interrupt
+from agents.core.policy import Policy
+from agents.core.reporting import Reporter
+from agents.core.run_folder import prepare_run_folder
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as of a shell."""
+
+
+class Trainer(Protocol):
+    """What a command trains with."""
+
+    policy: Policy
+
+    def train(self, report: Reporter, interrupt: Interrupt) -> None:
+        """Trains to the end, or until ``interrupt`` asks for it."""
+        ...
+
+
+class TrainerClass(Protocol):
+    """How a Trainer is made."""
+
+    @property
+    def name(self) -> str:
+        """What the algorithm is called in folders and reports."""
+        ...
+
+    def __call__(self, config: Any, folder: Path) -> Trainer:
+        """Builds everything; raises ValueError where options do not fit together."""
+        ...
+
+
+def run_training(
+    trainer_class: TrainerClass,
+    config_class: type[TrainingConfig],
+    *,
+    tiny: str | None,
+    description: str,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Runs a training command and returns its exit status.
+
+    Args:
+        trainer_class: The algorithm.
+        config_class: Its options.
+        tiny: Name of the shipped config that is the base without ``--config`` and ``--model``.
+        description: For ``--help``.
+        argv: The command line; None: that of the process.
+    """
+    with command_errors():
+        config = parse_config(config_class, argv, tiny=tiny, description=description)
+        folder = prepare_run_folder(config, trainer_class.name)
+        try:
+            trainer = trainer_class(config, folder)
+        except BaseException:
+            with suppress(OSError):
+                folder.rmdir()  # nothing was run: leave no empty folder behind
+            raise
+    with Interrupt() as interrupt, Reporter(folder, config, agent=trainer_class.name) as report:
+        policy = trainer.policy
+        report.header(
+            {
+                "model": f"{config.model or 'tiny'}, {policy.num_parameters:,} parameters",
+                "engine": f"{config.engine} on {policy.device}, {config.dtype}",
+            }
+        )
+        trainer.train(report, interrupt)
+    return INTERRUPTED if interrupt.requested() else 0

@@ -1,0 +1,157 @@
+"""Environments as an agent uses them: made from a config, and enumerated without repetition."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+
+import lang_env  # noqa: F401 - registers our ids
+from agents.core.config import TrainingConfig, env_kwargs_of
+from agents.core.policy import TINY, model_folder
+from agents.core.rollout import Start, start_of
+from agents.core.streams import generator, stream_key
+
+_MAX_DRAWS = 100  # draws for one more distinct problem of a generator
+
+
+def accepted_kwargs(env_id: str) -> set[str] | None:
+    """Returns which keyword arguments an environment takes; None: any.
+
+    Raises:
+        gymnasium.error.Error: Unknown id; Gymnasium names the nearest.
+    """
+    spec = gym.spec(env_id)
+    maker = (
+        gym.envs.registration.load_env_creator(spec.entry_point)
+        if isinstance(spec.entry_point, str)
+        else spec.entry_point
+    )
+    parameters = inspect.signature(maker).parameters.values() if maker else ()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return {parameter.name for parameter in parameters}
+
+
+def make_env(config: TrainingConfig, split: str) -> Any:
+    """Makes the unwrapped environment of a run.
+
+    What the user gave is passed on as it is. Beside it, where the environment takes them: the
+    split, and for a model of the user's own its tokenizer, context length and stop tokens.
+
+    Args:
+        config: The run's configuration.
+        split: "train" or "validation".
+
+    Raises:
+        ValueError: The environment does not take an option, or cannot be stepped by an engine.
+        gymnasium.error.Error: Unknown id.
+    """
+    given = env_kwargs_of(config)
+    known = accepted_kwargs(config.env)
+    defaults: dict[str, Any] = {"split": split}
+    if config.model not in (None, TINY):
+        defaults |= _of_model(model_folder(config.model), given)
+    usable = {name: value for name, value in defaults.items() if known is None or name in known}
+    for name in given:
+        if known is not None and name not in known:
+            raise ValueError(
+                f"environment {config.env} takes no option {name!r}. It takes: "
+                f"{', '.join(sorted(known))}"
+            )
+    env = gym.make(config.env, disable_env_checker=True, **(usable | given)).unwrapped
+    needed = ("snapshot", "restore", "tokenizer", "stop_checker", "remaining", "segmenter")
+    missing = [name for name in needed if not hasattr(env, name)]
+    if missing:
+        raise ValueError(
+            f"environment {config.env} lacks {', '.join(missing)}; an agent needs them. Subclass "
+            "lang_env.env.TokenEnv, or provide them."
+        )
+    return env
+
+
+def _of_model(folder: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the env options that follow from the model: tokenizer, context, stop tokens."""
+    from transformers import AutoConfig, GenerationConfig
+
+    from lang_env.tokenizers import load_tokenizer
+
+    try:
+        context = getattr(AutoConfig.from_pretrained(folder), "max_position_embeddings", None)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"cannot load model {folder!r}: {str(error).splitlines()[0]} Pass a folder with "
+            "config.json and model.safetensors, a hub name while online, or 'tiny'."
+        ) from error
+    tokenizer = load_tokenizer(given.get("tokenizer", folder))
+    try:
+        listed = GenerationConfig.from_pretrained(folder).eos_token_id
+    except OSError:
+        listed = None
+    stops = {tokenizer.eos_token_id, *(listed if isinstance(listed, list) else [listed])}
+    return {
+        "tokenizer": folder,
+        "max_length": context,
+        "stop_token_ids": sorted(stop for stop in stops if stop is not None),
+    }
+
+
+class ProblemCursor:
+    """Draws the problems of each iteration without repetition inside it.
+
+    A finite set is walked in a shuffled order, epoch after epoch; a generator is drawn from, and a
+    problem that the iteration already has is drawn again. What an iteration gets depends on seed
+    and iteration only.
+    """
+
+    def __init__(self, env: Any, num_prompts: int, seed: int) -> None:
+        """Stores the environment.
+
+        Raises:
+            ValueError: The set has fewer problems than an iteration needs.
+        """
+        self.env, self.num_prompts, self.seed = env, num_prompts, seed
+        self.indices = None if getattr(env, "num_problems", None) is None else valid_indices(env)
+        if self.indices is not None and len(self.indices) < num_prompts:
+            raise ValueError(
+                f"an iteration draws {num_prompts} different problems, but the environment has "
+                f"only {len(self.indices)}. Lower --num_prompts."
+            )
+
+    def starts(self, iteration: int) -> Iterator[Start]:
+        """Yields the start states of iteration ``iteration`` (from 1), one a prompt slot."""
+        if self.indices is not None:
+            for slot, index in enumerate(self._indices_of(iteration)):
+                yield start_of(self.env, slot, index=index)
+            return
+        seen: set[str] = set()
+        for slot in range(self.num_prompts):
+            for draw in range(_MAX_DRAWS):
+                key = stream_key(self.seed, iteration, "problem", slot, draw)
+                start = start_of(self.env, slot, seed=key >> 33)
+                if start.problem_id not in seen:
+                    break
+            else:
+                raise ValueError(
+                    f"the environment gave no {slot + 1} different problems in {_MAX_DRAWS} draws. "
+                    "Lower --num_prompts."
+                )
+            seen.add(start.problem_id)
+            yield start
+
+    def _indices_of(self, iteration: int) -> list[int]:
+        """An iteration never crosses an epoch, so that no problem occurs in it twice."""
+        assert self.indices is not None
+        per_epoch = len(self.indices) // self.num_prompts
+        epoch, place = divmod(iteration - 1, per_epoch)
+        order = generator(self.seed, "epoch", epoch).permutation(len(self.indices))
+        chosen = order[place * self.num_prompts : (place + 1) * self.num_prompts]
+        return [self.indices[int(number)] for number in chosen]
+
+
+def valid_indices(env: Any) -> list[int]:
+    """Returns the indices that ``reset(options={"index": i})`` takes, of a finite set."""
+    listed = getattr(env, "valid_indices", None)
+    return list(range(env.num_problems)) if listed is None else list(listed)

@@ -1,0 +1,230 @@
+"""The policy: a causal language model, its response log-probabilities, and how it is loaded."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from graders.resolve import nearest
+from lang_env.tokenizers import Tokenizer
+
+TINY = "tiny"
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+_SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+_LOGITS_AT_ONCE = 2**24  # log-probabilities kept for the backward pass before chunks are recomputed
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Prompts with responses, right padded; the input of a teacher-forced pass.
+
+    Attributes:
+        tokens: Prompt then response, long, [B, S].
+        source: For each response token the column of ``tokens`` that predicts it, long, [B, T].
+        targets: The response, long, [B, T]; 0 on padding.
+        mask: True on response tokens, bool, [B, T].
+    """
+
+    tokens: Tensor
+    source: Tensor
+    targets: Tensor
+    mask: Tensor
+
+    @staticmethod
+    def of(
+        prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]], device: torch.device
+    ) -> Sequences:
+        """Pads prompts and responses; a response holds at least one token."""
+        width = max(len(p) + len(r) for p, r in zip(prompts, responses, strict=True))
+        longest = max(len(response) for response in responses)
+        tokens = torch.zeros((len(prompts), width), dtype=torch.long)
+        source = torch.zeros((len(prompts), longest), dtype=torch.long)
+        targets = torch.zeros((len(prompts), longest), dtype=torch.long)
+        mask = torch.zeros((len(prompts), longest), dtype=torch.bool)
+        for row, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
+            start, length = len(prompt), len(response)
+            tokens[row, : start + length] = torch.tensor([*prompt, *response], dtype=torch.long)
+            source[row, :length] = torch.arange(start - 1, start - 1 + length)
+            targets[row, :length] = torch.tensor(list(response), dtype=torch.long)
+            mask[row, :length] = True
+        return Sequences(*(t.to(device) for t in (tokens, source, targets, mask)))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStats:
+    """What one pass returns, each [B, T]; padding holds 0.
+
+    Attributes:
+        log_probs: Log-probability of each response token at the sampling temperature, float32 (or
+            float64 for a float64 model).
+        entropy: Entropy of the distribution it was drawn from, in nats, without gradient.
+    """
+
+    log_probs: Tensor
+    entropy: Tensor
+
+
+class Policy(nn.Module):
+    """A causal LM whose ids beyond the tokenizer's are masked."""
+
+    def __init__(self, model: Any, vocab_size: int) -> None:
+        """Wraps ``model``.
+
+        Args:
+            model: A causal LM of transformers.
+            vocab_size: Number of the tokenizer's ids.
+
+        Raises:
+            ValueError: The model has fewer ids than the tokenizer.
+        """
+        super().__init__()
+        rows = int(model.get_input_embeddings().weight.shape[0])
+        if rows < vocab_size:
+            raise ValueError(
+                f"the tokenizer has {vocab_size} ids but the model only {rows}: its vocabulary "
+                "differs from the model's. Pass --tokenizer with the model's own folder or name."
+            )
+        self.model = model
+        self.vocab_size = vocab_size
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def num_parameters(self) -> int:
+        """How many weights the model has, tied ones counted once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def forward(self, batch: Sequences, temperature: float) -> TokenStats:
+        """Returns log-probabilities and entropies of the responses.
+
+        The [B, T, V] logits never exist at once for a large batch: the head runs on the selected
+        positions in chunks, which the backward pass computes again.
+
+        Args:
+            batch: Padded rows on the model's device. No attention mask is needed: padding stands on
+                the right, where a causal model never looks.
+            temperature: Divides the logits, as in sampling (> 0).
+        """
+        hidden = self.model.base_model(input_ids=batch.tokens, use_cache=False)[0]
+        rows = torch.arange(len(hidden), device=hidden.device).unsqueeze(-1)
+        selected = hidden[rows, batch.source][batch.mask]  # [M, H]
+        targets = batch.targets[batch.mask]
+        chunk = max(1, _LOGITS_AT_ONCE // self.vocab_size)
+        parts = []
+        for start in range(0, len(selected), chunk):
+            arguments = (selected[start : start + chunk], targets[start : start + chunk])
+            if len(selected) > chunk and torch.is_grad_enabled():
+                parts.append(checkpoint(self._score, *arguments, temperature, use_reentrant=False))
+            else:
+                parts.append(self._score(*arguments, temperature))
+        log_probs, entropy = (torch.cat(column) for column in zip(*parts, strict=True))
+        blank = log_probs.new_zeros(batch.mask.shape)
+        return TokenStats(
+            blank.masked_scatter(batch.mask, log_probs), blank.masked_scatter(batch.mask, entropy)
+        )
+
+    def _score(self, hidden: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+        logits = self.model.get_output_embeddings()(hidden)[:, : self.vocab_size]
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        scores = torch.log_softmax(logits / temperature, dim=-1)  # [M, V]
+        with torch.no_grad():
+            entropy = -(scores.exp() * scores).sum(-1)
+        return scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1), entropy
+
+    def frozen_copy(self) -> Policy:
+        """Returns a copy that never changes: the reference policy."""
+        other = Policy(copy.deepcopy(self.model), self.vocab_size)
+        return other.requires_grad_(False).eval()
+
+
+def tiny_folder() -> Path:
+    """Returns the folder of the embedded policy."""
+    return Path(str(resources.files("agents").joinpath("assets").joinpath("tiny")))
+
+
+def model_folder(name: str | None) -> str:
+    """Returns what to load for ``--model``: the embedded policy for None and "tiny"."""
+    return str(tiny_folder()) if name in (None, TINY) else str(name)
+
+
+def pick_device(name: str) -> torch.device:
+    """Returns the device: "auto" takes a CUDA device, then Apple's, then the CPU."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def load_policy(
+    name: str | None, tokenizer: Tokenizer, *, dtype: str = "float32", device: str = "auto"
+) -> Policy:
+    """Loads a policy for training.
+
+    Args:
+        name: Folder or hub name of a causal LM; None or "tiny" is the embedded policy.
+        tokenizer: The environment's tokenizer; must have no more ids than the model.
+        dtype: "float32", "bfloat16" or "float64".
+        device: "auto", "cpu", "cuda", "mps", ...
+
+    Raises:
+        ValueError: Nothing loadable under that name, or the vocabularies differ.
+    """
+    from transformers import AutoModelForCausalLM
+
+    if dtype not in _DTYPES:
+        raise ValueError(f"unknown dtype {dtype!r}.{nearest(dtype, _DTYPES)}")
+    folder = model_folder(name)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=_DTYPES[dtype], trust_remote_code=False, use_safetensors=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"cannot load model {folder!r}: {str(error).splitlines()[0]} Pass a folder with "
+            "config.json and model.safetensors, a hub name while online, or 'tiny'."
+        ) from error
+    model.to(device=pick_device(device))  # type: ignore[call-arg]
+    model.train(False)
+    return Policy(model, len(tokenizer))
+
+
+def new_policy(
+    init: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    *,
+    seed: int,
+    dtype: str = "float32",
+    device: str = "auto",
+) -> Policy:
+    """Makes an untrained Llama model for a tokenizer.
+
+    Args:
+        init: Values of ``transformers.LlamaConfig``, such as ``{"hidden_size": 64}``.
+        tokenizer: Gives the special ids, and the vocabulary size unless ``init`` names one.
+        seed: Of the initial weights; the global random state is left as it was.
+        dtype: "float32", "bfloat16" or "float64".
+        device: "auto", "cpu", "cuda", "mps", ...
+    """
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    ids = {name: getattr(tokenizer, name) for name in _SPECIAL_IDS}
+    config = LlamaConfig(**{"vocab_size": len(tokenizer), **ids, **init})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config)
+    model.to(device=pick_device(device), dtype=_DTYPES[dtype])  # type: ignore[call-arg]
+    model.train(False)
+    return Policy(model, len(tokenizer))

@@ -1,0 +1,196 @@
+"""Rollouts: the engine proposes whole continuations, the environment plays and judges them.
+
+The environment is used through its standard interface only: ``reset``, ``step`` (or ``play``, if it
+has one), ``snapshot`` and ``restore``. It is the only judge of reward and end of an episode; what
+the engine believed is compared with it, and a difference is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.core.streams import stream_key
+from agents.engines.base import Completion, Engine, SamplingParams
+
+
+@dataclass(slots=True)
+class Start:
+    """A state from which answers are sampled.
+
+    Attributes:
+        snapshot: The state, as the environment gave it.
+        tokens: Prompt and response so far.
+        budget: New tokens the environment still allows, >= 1.
+        slot: Which prompt of the iteration this belongs to.
+        problem_id: The problem, from ``info``.
+    """
+
+    snapshot: Any
+    tokens: list[int]
+    budget: int
+    slot: int
+    problem_id: str
+
+
+@dataclass(slots=True)
+class Trajectory:
+    """One sampled answer, played through the environment.
+
+    Attributes:
+        start: Where it began.
+        response: The sampled ids, [T].
+        log_probs: The engine's log-probability of each, float64, [T].
+        reward: Sum of the environment's rewards.
+        terminated: Whether it ended by a stop token or string.
+        truncated: Whether it ran out of budget.
+        info: The environment's last info.
+        borders: Where each step starts, as indices into ``response``; filled by ``collect``.
+        states: The environment's snapshot at each border.
+    """
+
+    start: Start
+    response: list[int]
+    log_probs: NDArray[np.float64]
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    borders: list[int] = field(default_factory=list)
+    states: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """Samples from an engine within the rules of an environment.
+
+    Attributes:
+        engine: Proposes tokens.
+        env: The unwrapped environment that plays them.
+        seed: The run's seed, part of every random stream.
+        temperature: Of sampling.
+        top_p: Nucleus mass.
+    """
+
+    engine: Engine
+    env: Any
+    seed: int
+    temperature: float
+    top_p: float = 1.0
+
+    def sample(
+        self,
+        starts: Sequence[Start],
+        n: int,
+        *,
+        iteration: int,
+        purpose: str,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[list[Trajectory]]:
+        """Returns ``n`` answers from each start, played to their end.
+
+        Args:
+            starts: States; no two may be the same state of the same slot, or their random streams
+                would be the same.
+            n: Answers a state, >= 1.
+            iteration: Part of every random stream.
+            purpose: Part of every random stream: "rollout", "value", "eval/0.35", ...
+            progress: Called with (answers, tokens) after they were played.
+
+        Raises:
+            RuntimeError: The environment ended elsewhere than the engine stopped.
+        """
+        sampling = SamplingParams(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_new_tokens=[start.budget for start in starts],
+            streams=[self._streams(start, n, iteration, purpose) for start in starts],
+            stop=self.env.stop_checker,
+        )
+        groups = self.engine.generate([start.tokens for start in starts], sampling, n)
+        played = []
+        for start, completions in zip(starts, groups, strict=True):
+            played.append([play_out(self.env, start, completion) for completion in completions])
+            if progress is not None:
+                progress(n, sum(len(completion.tokens) for completion in completions))
+        return played
+
+    def _streams(self, start: Start, n: int, iteration: int, purpose: str) -> list[int]:
+        base = stream_key(self.seed, iteration, start.slot, purpose, start.tokens)
+        return [stream_key(base >> 1, ordinal) for ordinal in range(n)]
+
+
+def start_of(env: Any, slot: int, *, seed: int | None = None, **options: Any) -> Start:
+    """Resets the environment to a new episode and returns its start.
+
+    Args:
+        env: The unwrapped environment.
+        slot: Prompt slot of the iteration.
+        seed: Passed to ``reset``.
+        options: Passed to ``reset``: ``index=3``, ``problem=...``, or none.
+    """
+    observation, info = env.reset(seed=seed, options=options or None)
+    length = int(observation["length"][0])
+    return Start(
+        snapshot=env.snapshot(),
+        tokens=observation["tokens"][:length].tolist(),
+        budget=int(env.remaining),
+        slot=slot,
+        problem_id=str(info["problem_id"]),
+    )
+
+
+def play_tokens(env: Any, tokens: Sequence[int]) -> tuple[float, bool, bool, dict[str, Any]]:
+    """Plays tokens (at least one) and returns (reward, terminated, truncated, info).
+
+    An environment without ``play`` is stepped token by token.
+
+    Raises:
+        RuntimeError: The episode ended before the last token.
+    """
+    if hasattr(env, "play"):
+        _, reward, terminated, truncated, info = env.play(tokens)
+        return float(reward), terminated, truncated, info
+    total = 0.0
+    for place, token in enumerate(tokens):
+        _, reward, terminated, truncated, info = env.step(token)
+        total += float(reward)
+        if (terminated or truncated) and place < len(tokens) - 1:
+            raise RuntimeError(f"the episode ended after {place + 1} of {len(tokens)} tokens")
+    return total, terminated, truncated, info
+
+
+def play_out(env: Any, start: Start, completion: Completion) -> Trajectory:
+    """Plays one continuation to its end.
+
+    Raises:
+        RuntimeError: The environment did not end exactly where the engine stopped, or for another
+            reason.
+    """
+    env.restore(start.snapshot)
+    reward, terminated, truncated, info = play_tokens(env, completion.tokens)
+    by_budget = completion.finish_reason == "length"
+    if (terminated, truncated) != (not by_budget, by_budget):
+        raise RuntimeError(
+            f"engine and environment disagree about the end of {start.problem_id!r} after "
+            f"{len(completion.tokens)} tokens: engine {completion.finish_reason!r}, environment "
+            f"terminated={terminated}, truncated={truncated}"
+        )
+    log_probs = np.asarray(completion.log_probs, dtype=np.float64)
+    return Trajectory(
+        start, completion.tokens, log_probs, reward, bool(terminated), bool(truncated), info
+    )
+
+
+def mark_states(env: Any, trajectory: Trajectory) -> None:
+    """Cuts a trajectory into steps and takes a snapshot at each border."""
+    trajectory.borders = env.segmenter(trajectory.response, env.tokenizer)
+    env.restore(trajectory.start.snapshot)
+    trajectory.states = [trajectory.start.snapshot]
+    for begin, end in zip(trajectory.borders, trajectory.borders[1:], strict=False):
+        play_tokens(env, trajectory.response[begin:end])
+        trajectory.states.append(env.snapshot())

@@ -1,0 +1,1 @@
+"""Engines: they propose tokens; the environment judges them."""

@@ -1,0 +1,105 @@
+"""The contract of an engine: token ids in, token ids out, nothing is ever re-tokenised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from graders.resolve import resolve
+
+ENGINES = {"hf": "agents.engines.hf:HFEngine"}
+"""Short names of the engines; ``--engine pkg.mod:attr`` names one of your own."""
+
+
+class StopRules(Protocol):
+    """When a response ends; the environment's ``stop_checker`` is one.
+
+    Attributes:
+        stop_candidates: The ids after which ``finish`` must be asked; no other id can end a
+            response.
+    """
+
+    @property
+    def stop_candidates(self) -> frozenset[int]:
+        """The ids after which ``finish`` must be asked."""
+        ...
+
+    def finish(self, response: Sequence[int]) -> str | None:
+        """Returns "stop_token" or "stop_string" if ``response`` ends at its last token."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How to sample.
+
+    Attributes:
+        temperature: Divides the logits; 0 is greedy, for evaluation.
+        top_p: Nucleus mass; 1 samples from the whole distribution.
+        max_new_tokens: Budget of each prompt, in tokens, each >= 1.
+        streams: ``streams[i][j]`` is the 64-bit key of the random stream of sample j of prompt i.
+        stop: When a response ends before its budget.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    temperature: float
+    top_p: float
+    max_new_tokens: Sequence[int]
+    streams: Sequence[Sequence[int]]
+    stop: StopRules
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        if self.temperature < 0:
+            raise ValueError(f"temperature must be >= 0, got {self.temperature} (0 is greedy)")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be in (0, 1], got {self.top_p} (1 turns it off)")
+        if any(budget < 1 for budget in self.max_new_tokens):
+            raise ValueError(f"max_new_tokens must be >= 1, got {min(self.max_new_tokens)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One sampled continuation.
+
+    Attributes:
+        tokens: The new ids, the stop token included if one ended it.
+        log_probs: For each new id, its log-probability under softmax(logits / temperature) over the
+            tokenizer's vocabulary, before top-p; at temperature 0 the temperature counts as 1.
+        finish_reason: "stop_token", "stop_string" or "length" (the budget).
+    """
+
+    tokens: list[int]
+    log_probs: list[float]
+    finish_reason: str
+
+
+class Engine(Protocol):
+    """Anything that continues prompts with the current policy."""
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams, n: int = 1
+    ) -> list[list[Completion]]:
+        """Returns ``n`` continuations of each prompt, in the order of ``prompts``.
+
+        A continuation depends on its prompt, its stream and the weights, not on what else is in
+        the batch (up to float rounding).
+        """
+        ...
+
+    def sync_weights(self, model: Any) -> None:
+        """Makes later calls use the weights of ``model``."""
+        ...
+
+
+def make_engine(name: str, model: Any, vocab_size: int, **options: Any) -> Engine:
+    """Builds an engine by name: "hf", or "pkg.mod:attr" called as ``attr(model, vocab_size)``.
+
+    Raises:
+        ValueError: Unknown name.
+    """
+    engine: Engine = resolve(name, ENGINES, "engine")(model, vocab_size, **options)
+    return engine

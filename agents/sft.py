@@ -1,0 +1,241 @@
+"""Supervised fine-tuning on the problems' solutions.
+
+    python -m agents.sft --config configs/tiny_sft.yaml
+    python -m agents.sft --env GSM8K-v0 --data FOLDER --model MODEL
+
+The loss is the negative log-likelihood of the solution's tokens and of the end token; prompt tokens
+have none. With ``--init`` a new model is trained from nothing: so the embedded policy is made.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from agents.core.checkpoint import save_checkpoint
+from agents.core.command import run_training
+from agents.core.config import TrainingConfig
+from agents.core.envs import ProblemCursor, make_env
+from agents.core.evaluation import evaluate_and_report
+from agents.core.interrupt import Interrupt
+from agents.core.losses import masked_sum
+from agents.core.optimizer import make_optimizer
+from agents.core.options import option
+from agents.core.policy import Policy, Sequences, load_policy, new_policy
+from agents.core.reporting import Reporter
+from agents.core.streams import generator
+from agents.core.update import micro_batches
+from agents.engines.base import make_engine
+from graders.resolve import resolve
+from lang_env.problem import Problem
+
+DEMONSTRATIONS = {
+    "solution": "agents.sft:solution_of",
+    "slips": "lang_env.sources.procedural.slips:slipped_solution",
+}
+"""Short names of what is imitated; ``pkg.mod:attr`` names a function of your own."""
+
+Demonstrate = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class SFTConfig(TrainingConfig):
+    """What SFT adds to the options of every training command."""
+
+    max_steps: int = option(1000, "Optimiser steps.", low=1)
+    batch_size: int = option(64, "Solutions per optimiser step.", low=1, paper="64")
+    logging_steps: int = option(50, "Optimiser steps per row of the log.", low=1)
+    demonstrations: str = option(
+        "solution", "What is imitated: solution, slips (the procedural ones), or pkg.mod:attr."
+    )
+    demonstration_kwargs: dict[str, Any] = option(  # noqa: RUF009 - each instance gets its own
+        {}, "Options of what is imitated, JSON."
+    )
+    emphasis: dict[str, float] = option(  # noqa: RUF009 - each instance gets its own
+        {}, "JSON of regex to weight: tokens of the first group weigh so much in the loss."
+    )
+    init: dict[str, Any] = option(  # noqa: RUF009 - each instance gets its own
+        {}, "JSON of LlamaConfig values: train a new model from nothing instead of --model."
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the regular expressions too."""
+        super().__post_init__()
+        for pattern, weight in self.emphasis.items():
+            if re.compile(pattern).groups < 1 or not weight > 0:
+                raise ValueError(
+                    f"emphasis needs a regex with a group and a weight > 0, got {pattern!r}: "
+                    f"{weight!r}"
+                )
+
+    @property
+    def iterations(self) -> int:
+        """Rows of the log."""
+        return math.ceil(self.max_steps / self.logging_steps)
+
+
+def solution_of(problem: Problem, rng: np.random.Generator) -> str:
+    """Returns the problem's own solution.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if not problem.solution:
+        raise ValueError(f"problem {problem.id!r} has no solution to imitate")
+    return problem.solution
+
+
+def token_weights(text: str, pieces: Sequence[str], emphasis: dict[str, float]) -> list[float]:
+    r"""Returns the loss weight of each token: 1, or what the last matching pattern says.
+
+    Args:
+        text: The demonstration.
+        pieces: The text of each of its tokens in order; tokens beyond the text weigh 1.
+        emphasis: Regular expression to weight; the first group marks the characters.
+
+    >>> token_weights("a:3+4=7\n", list("a:3+4=7\n"), {"=(\\d)": 6.0})
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 6.0, 1.0]
+    """
+    by_char = [1.0] * len(text)
+    for pattern, weight in emphasis.items():
+        for match in re.finditer(pattern, text):
+            by_char[match.start(1) : match.end(1)] = [weight] * (match.end(1) - match.start(1))
+    weights, place = [], 0
+    for piece in pieces:
+        weights.append(max(by_char[place : place + len(piece)], default=1.0))
+        place += len(piece)
+    return weights
+
+
+class SFT:
+    """The trainer."""
+
+    name = "sft"
+
+    def __init__(self, config: SFTConfig, folder: Path) -> None:
+        """Builds environments, policy and optimizer.
+
+        Args:
+            config: The options.
+            folder: Where checkpoints go.
+
+        Raises:
+            ValueError: Options that do not fit together.
+        """
+        self.config, self.folder = config, folder
+        self.env = make_env(config, "train")
+        self.eval_env = make_env(config, "validation") if config.eval_problems else None
+        self.tokenizer = self.env.tokenizer
+        if config.init and config.model is not None:
+            raise ValueError("--init makes a new model and --model loads one: give only one")
+        self.policy: Policy = (
+            new_policy(
+                config.init,
+                self.tokenizer,
+                seed=config.seed,
+                dtype=config.dtype,
+                device=config.device,
+            )
+            if config.init
+            else load_policy(config.model, self.tokenizer, dtype=config.dtype, device=config.device)
+        )
+        self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
+        self.optimizer, self.scheduler = make_optimizer(self.policy, config, config.max_steps)
+        self.cursor = ProblemCursor(self.env, config.batch_size, config.seed)
+        self.demonstrate: Demonstrate = resolve(
+            config.demonstrations, DEMONSTRATIONS, "demonstrations"
+        )
+
+    def examples(self, step: int) -> tuple[list[list[int]], list[list[int]], list[list[float]]]:
+        """Returns prompts, targets and token weights of one step."""
+        rng = generator(self.config.seed, step, "demonstrations")
+        prompts, targets, weights = [], [], []
+        for start in self.cursor.starts(step):
+            problem = start.snapshot.problem
+            shown = self.demonstrate(problem, rng, **self.config.demonstration_kwargs)
+            text = self.env.prompt.target(replace(problem, solution=shown))
+            tokens = self.tokenizer.encode(text)
+            pieces = [self.tokenizer.decode([token]) for token in tokens]
+            end = [self.tokenizer.eos_token_id] if self.tokenizer.eos_token_id is not None else []
+            prompts.append(start.tokens)
+            targets.append(tokens + end)
+            weights.append(token_weights(text, pieces, self.config.emphasis) + [1.0] * len(end))
+        return prompts, targets, weights
+
+    def step(self, number: int) -> tuple[float, float, int]:
+        """One optimiser step; returns its loss, gradient norm and number of tokens."""
+        prompts, targets, weights = self.examples(number)
+        total = sum(map(sum, weights))
+        lengths = [len(p) + len(t) for p, t in zip(prompts, targets, strict=True)]
+        loss_sum = 0.0
+        for rows in micro_batches(lengths, range(len(prompts)), self.config.micro_batch_size):
+            batch = Sequences.of(
+                [prompts[row] for row in rows], [targets[row] for row in rows], self.policy.device
+            )
+            log_probs = self.policy(batch, 1.0).log_probs
+            scale = torch.zeros_like(log_probs)
+            for place, row in enumerate(rows):
+                scale[place, : len(weights[row])] = torch.tensor(weights[row], dtype=scale.dtype)
+            loss = -masked_sum(log_probs * scale, batch.mask) / total
+            loss.backward()  # type: ignore[no-untyped-call]
+            loss_sum += float(loss)
+        parameters = self.policy.parameters()
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm)
+        self.optimizer.step()
+        self.scheduler.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss_sum, float(norm), sum(map(len, targets))
+
+    def train(self, report: Reporter, interrupt: Interrupt) -> None:
+        """Runs all steps; after Ctrl-C it ends early and keeps what was learned."""
+        config, done, num_tokens = self.config, 0, 0
+        evaluate_and_report(self.engine, self.eval_env, config, report, "before")
+        for iteration in range(1, config.iterations + 1):
+            losses: list[float] = []
+            steps = range(done + 1, min(config.max_steps, done + config.logging_steps) + 1)
+            with report.phase("update", total=len(steps)) as phase:
+                for number in steps:
+                    if interrupt.requested():
+                        break
+                    loss, norm, tokens = self.step(number)
+                    losses.append(loss)
+                    num_tokens += tokens
+                    phase.advance(1, tokens=tokens)
+            done += len(losses)
+            if interrupt.requested():
+                break
+            if config.eval_every and iteration % config.eval_every == 0 and done < config.max_steps:
+                label = f"iteration {iteration}"
+                evaluate_and_report(self.engine, self.eval_env, config, report, label)
+            report.iteration(
+                {
+                    "loss": float(np.mean(losses)),
+                    "grad_norm": norm,
+                    "num_tokens": float(num_tokens),
+                    "steps": float(done),
+                }
+            )
+        if done == config.max_steps:
+            evaluate_and_report(self.engine, self.eval_env, config, report, "after")
+        state = {"agent": self.name, "seed": config.seed, "num_tokens": num_tokens}
+        saved = save_checkpoint(self.folder, done, self.policy, self.tokenizer, state)
+        extra = {"interrupted": done < config.max_steps, "num_tokens": num_tokens}
+        report.summary({"env": config.env, "checkpoint": str(saved), **extra})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status."""
+    about = str(__doc__).split("\n")[0]
+    return run_training(SFT, SFTConfig, tiny=None, description=about, argv=argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""VinePPO: PPO whose values come from restoring the environment and rolling out.
+
+    python -m agents.vineppo
+    python -m agents.vineppo --env GSM8K-v0 --data FOLDER --model MODEL
+
+Source: Kazemnejad et al., "VinePPO: Refining credit assignment in RL training of LLMs", ICML 2025
+(arXiv 2410.01679). No critic: V(s) of the state before each reasoning step is the mean reward of K
+continuations of s, and every token of step i has the advantage r_i + V(s_{i+1}) - V(s_i).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.core.advantages import (
+    FloatArray,
+    capped_values,
+    spread_advantages,
+    stepwise_advantages,
+)
+from agents.core.agent import Agent
+from agents.core.command import run_training
+from agents.core.config import BaseConfig
+from agents.core.options import option
+from agents.core.rollout import Trajectory
+from agents.core.values import monte_carlo_values
+
+
+@dataclass(frozen=True)
+class VinePPOConfig(BaseConfig):
+    """What VinePPO adds to the options of every agent."""
+
+    num_rollouts: int = option(9, "Rollouts of each distinct state (K).", low=1, paper="9")
+    max_steps_valued: int | None = option(
+        None, "Only the first so many steps get values; none: all.", low=1, paper="25 on GSM8K"
+    )
+    cap_fill: Literal["spread", "zero"] = option(
+        "spread",
+        "Advantage after the cap: R - V(cap) for all later tokens, or 0 (biased).",
+        paper="zero",
+    )
+
+
+class VinePPO(Agent):
+    """The agent; all that is its own is where the advantages come from."""
+
+    name = "vineppo"
+    config: VinePPOConfig
+
+    def advantages(
+        self,
+        trajectories: Sequence[Trajectory],
+        iteration: int,
+        progress: Callable[[int, int], None],
+    ) -> tuple[list[FloatArray], dict[str, float]]:
+        """Returns step-wise Monte-Carlo advantages (see ``agents/core/values.py``)."""
+        estimates = monte_carlo_values(
+            self.sampler,
+            trajectories,
+            self.config.num_rollouts,
+            iteration=iteration,
+            max_steps=self.config.max_steps_valued,
+            progress=progress,
+        )
+        advantages = []
+        for trajectory, values in zip(trajectories, estimates.values, strict=True):
+            borders, length = trajectory.borders, len(trajectory.response)
+            if self.config.cap_fill == "zero":
+                filled = capped_values(values, len(borders), trajectory.reward)
+                advantages.append(stepwise_advantages(borders, length, filled, trajectory.reward))
+            else:
+                advantages.append(spread_advantages(borders, length, values, trajectory.reward))
+        return advantages, estimates.metrics
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status."""
+    about = str(__doc__).split("\n")[0]
+    return run_training(VinePPO, VinePPOConfig, tiny="tiny_vineppo", description=about, argv=argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
