@@ -33,7 +33,10 @@ from agents.core.views import (
 
 _MAX_ROWS = 12
 _MIN_ROWS = 3
+_MIN_SAMPLE = 5  # lines: border, question and two steps
 _NAME_WIDTH = 21
+_BAR_STYLE = "#4393c3"
+_Row = tuple[int, Mapping[str, Any]]
 _REFRESH_PER_SECOND = 4
 
 
@@ -49,7 +52,8 @@ class LiveView:
         self._started = time.perf_counter()
         self._pace = Pace(iterations)
         self._phases: dict[str, PhaseState] = {}
-        self._rows: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+        self._rows: tuple[_Row, ...] = ()
+        self._widths: dict[Column, int] = {}
         self._accuracies: dict[str, Mapping[str, Interval]] = {}
         self._sample: tuple[Sample, int] | None = None
         self._live: Live | None = None
@@ -76,6 +80,7 @@ class LiveView:
         self._pace.end(iteration)
         self._done = iteration
         self._rows = (*self._rows, (iteration, metrics))[-_MAX_ROWS:]
+        self._widths = _widened(self._widths, metrics)
         self._start()
 
     def sample(self, sample: Sample, iteration: int) -> None:
@@ -118,10 +123,11 @@ class LiveView:
         sample_room = 0
         if self._sample is not None:
             sample_room = min(sample_height(self._sample[0]), room - _MIN_ROWS)
+            sample_room = sample_room if sample_room >= _MIN_SAMPLE else 0
         if self._rows:
-            count = max(_MIN_ROWS, min(_MAX_ROWS, room - max(0, sample_room)))
-            parts += ["", _draw_rows(self._rows[-count:], options.max_width)]
-        if self._sample is not None and sample_room > 0:
+            count = max(_MIN_ROWS, min(_MAX_ROWS, room - sample_room))
+            parts += ["", _draw_rows(self._rows[-count:], self._widths, options.max_width)]
+        if self._sample is not None and sample_room:
             parts += ["", draw_sample(*self._sample, sample_room)]
         yield Group(*parts)
 
@@ -164,9 +170,9 @@ def _bar(done: int, total: int | None, *, ended: bool) -> ProgressBar:
     return ProgressBar(
         total=1.0 if finished else total and float(total),
         completed=1.0 if finished else float(done),
-        complete_style="blue",
-        finished_style="blue dim" if ended else "blue",
-        pulse_style="blue",
+        complete_style=_BAR_STYLE,
+        finished_style=f"{_BAR_STYLE} dim" if ended else _BAR_STYLE,
+        pulse_style=_BAR_STYLE,
     )
 
 
@@ -200,28 +206,37 @@ def _one_line(text: str, style: str = "") -> Text:
     return Text(inert(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _draw_rows(rows: tuple[tuple[int, Mapping[str, Any]], ...], width: int) -> Table:
+def _draw_rows(rows: tuple[_Row, ...], widths: Mapping[Column, int], width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("iteration", justify="right", no_wrap=True)
-    columns = _columns_that_fit(rows, width)
+    columns = _columns_that_fit(widths, width - len("iteration"))
     for column in columns:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+        table.add_column(
+            column.heading, justify="right", no_wrap=True, min_width=min(widths[column], width)
+        )
     for iteration, metrics in rows:
         table.add_row(str(iteration), *(cell_of(column, metrics) for column in columns))
     return table
 
 
-def _columns_that_fit(
-    rows: tuple[tuple[int, Mapping[str, Any]], ...], width: int
-) -> tuple[Column, ...]:
-    """Returns the columns that any row has a number for, those of low rank first, in order."""
-    room, kept = width - len("iteration"), set()
-    for column in sorted(COLUMNS, key=lambda column: column.rank):
-        cells = [cell_of(column, metrics) for _, metrics in rows]
-        room -= 2 + max(len(column.heading), *map(len, cells)) if any(cells) else 0
-        if any(cells) and room >= 0:
+def _widened(widths: Mapping[Column, int], metrics: Mapping[str, Any]) -> dict[Column, int]:
+    """Returns the width of every column that has had a number, with one more row's."""
+    cells = {column: len(cell_of(column, metrics)) for column in COLUMNS}
+    return {
+        column: max(len(column.heading), widths.get(column, 0), width)
+        for column, width in cells.items()
+        if width or column in widths
+    }
+
+
+def _columns_that_fit(widths: Mapping[Column, int], room: int) -> list[Column]:
+    """Returns the columns for which there is room, those of low rank first, in their order."""
+    kept = set()
+    for column in sorted(widths, key=lambda column: column.rank):
+        room -= 2 + widths[column]
+        if room >= 0:
             kept.add(column)
-    return tuple(column for column in COLUMNS if column in kept)
+    return [column for column in COLUMNS if column in kept]
 
 
 def _draw_summary(summary: Summary) -> Panel:

@@ -19,8 +19,18 @@ from agents.core.views import inert
 _BORDER_LINES = 2
 _FADED = 0.1
 # From weak to strong; every background has its own text colour, so that it reads on any theme.
-_BLUE = ("black on #d1e5f0", "black on #92c5de", "black on #4393c3", "white on #2166ac")
-_ORANGE = ("black on #fee0c4", "black on #fdb863", "black on #f08a24", "white on #b35806")
+_BLUE = (
+    "#000000 on #d1e5f0",
+    "#000000 on #92c5de",
+    "#000000 on #4393c3",
+    "#ffffff on #2166ac",
+)
+_ORANGE = (
+    "#000000 on #fee0c4",
+    "#000000 on #fdb863",
+    "#000000 on #f08a24",
+    "#ffffff on #a44f05",
+)
 _SMALLEST_SCALE = 0.1
 
 
@@ -32,7 +42,7 @@ def advantage_style(advantage: float, scale: float) -> Style:
         scale: The advantage of the strongest colour, > 0.
 
     >>> str(advantage_style(0.5, 0.5)), str(advantage_style(-0.2, 0.5)), str(advantage_style(0, 1))
-    ('white on #2166ac', 'black on #fdb863', 'none')
+    ('#ffffff on #2166ac', '#000000 on #fdb863', 'none')
     """
     share = min(1.0, abs(advantage) / scale) if math.isfinite(advantage) else 0.0
     if share < _FADED:
@@ -50,7 +60,7 @@ def draw_sample(sample: Sample, iteration: int, height: int) -> Panel:
     """Returns the answer's panel, cut to ``height`` lines: steps in the middle are left out."""
     finite = [abs(advantage) for advantage in sample.advantages if math.isfinite(advantage)]
     scale = max([_SMALLEST_SCALE, *finite])
-    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
     grid.add_column(justify="right", no_wrap=True, min_width=6)
     if sample.values:
         grid.add_column(justify="right", no_wrap=True, min_width=5)

@@ -263,8 +263,8 @@ class PlainView:
     def summary(self, summary: Summary) -> None:
         """Writes accuracy before and after, time and tokens by phase, folder and next command."""
         self._line(
-            f"finished {summary.iterations} of {summary.planned} iterations in {time_text(summary.seconds)} "
-            f"(CPU {time_text(summary.cpu_seconds)})"
+            f"finished {summary.iterations} of {summary.planned} iterations "
+            f"in {time_text(summary.seconds)} (CPU {time_text(summary.cpu_seconds)})"
         )
         for name, after in summary.after.items():
             before = summary.before.get(name)
