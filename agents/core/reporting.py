@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -87,7 +88,8 @@ class Reporter:
         self._next = self._current = first_iteration
         self._evaluations: dict[str, dict[str, Interval]] = {}
         self._unmerged: dict[str, float] = {}
-        console = console or Console()
+        # FORCE_COLOR alone, as CI sets it, does not make a log file a terminal.
+        console = console or Console(force_terminal=sys.stdout.isatty())
         wants_plain = getattr(config, "plain", False) if plain is None else plain
         self._view: View
         if wants_plain or not console.is_terminal or console.is_dumb_terminal:

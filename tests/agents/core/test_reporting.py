@@ -126,6 +126,18 @@ def test_the_live_view_is_for_terminals(
     assert type(report._view) is view
 
 
+def test_a_log_file_gets_plain_lines_whatever_ci_forces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with Reporter(tmp_path, BaseConfig(iterations=1), agent="ppo") as report:
+        with report.phase("rollout", total=1) as phase:
+            phase.advance()
+        report.iteration({"reward": 1.0})
+    assert capsys.readouterr().out == "iteration 1/1: reward 1.000, left 0:00\n"
+
+
 def test_a_resumed_run_goes_on_counting(folder: Path) -> None:
     console = Console(file=io.StringIO())
     config = BaseConfig(iterations=9)
