@@ -186,7 +186,7 @@ class SFT:
                 scale[place, : len(weights[row])] = torch.tensor(weights[row], dtype=scale.dtype)
             loss = -masked_sum(log_probs * scale, batch.mask) / total
             loss.backward()  # type: ignore[no-untyped-call]
-            loss_sum += float(loss)
+            loss_sum += float(loss.detach())
         parameters = self.policy.parameters()
         norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm)
         self.optimizer.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,7 @@ def whiten(advantages: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def _check_borders(borders: Sequence[int], num_tokens: int) -> None:
-    rising = all(a < b for a, b in zip(borders, [*borders[1:], num_tokens], strict=True))
+    rising = all(a < b for a, b in pairwise([*borders, num_tokens]))
     if not borders or borders[0] != 0 or not rising:
         raise ValueError(
             f"borders must start at 0 and rise below num_tokens = {num_tokens}, got {list(borders)}"

@@ -57,7 +57,8 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.uint64]) -> NDArray
         keys: Stream keys, uint64, shape [B].
         positions: Counters, uint64, shape [B] or broadcastable to it.
     """
-    bits = _mix(_mix(keys) + (positions + np.uint64(1)) * _GAMMA)
+    counters = (np.atleast_1d(positions) + np.uint64(1)) * _GAMMA  # arrays wrap, scalars warn
+    bits = _mix(_mix(keys) + counters)
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

@@ -123,10 +123,10 @@ class Updater:
                 )
                 if math.isfinite(norm):
                     self.optimizer.step()
+                    self.scheduler.step()
                     norms.append(norm)
                 else:
                     skipped += 1
-                self.scheduler.step()
                 self.optimizer.zero_grad(set_to_none=True)
                 if progress is not None:
                     progress(len(rows), sum(len(batch.responses[row]) for row in rows))
@@ -176,7 +176,7 @@ class Updater:
                 low, high = clip_fractions(log_probs, old_log_probs, weights, mask, config.epsilon)
                 sums |= {"low": low, "high": high, "loss": loss * num_tokens}
             for name, value in sums.items():
-                totals[name] = totals.get(name, 0.0) + float(value)
+                totals[name] = totals.get(name, 0.0) + float(value.detach())
 
 
 def _metrics(totals: dict[str, float], norms: list[float], skipped: int) -> dict[str, float]:
