@@ -137,8 +137,9 @@ def test_ids_beyond_the_tokenizer_are_never_sampled(model):
 
 
 @pytest.mark.parametrize(
-    ("top_p", "support"), [(0.3, {1}), (0.49, {1}), (0.51, {1, 0}), (0.81, {0, 1, 3}), (1.0, {0, 1, 3, 4})]
-)  # fmt: skip
+    ("top_p", "support"),
+    [(0.3, {1}), (0.49, {1}), (0.51, {1, 0}), (0.81, {0, 1, 3}), (1.0, {0, 1, 3, 4})],
+)
 def test_top_p_keeps_the_smallest_set_that_reaches_the_mass(top_p, support):
     scores = torch.tensor([[0.3, 0.5, 0.0, 0.15, 0.05]]).log().expand(1000, -1)
     draws = torch.linspace(0, 1 - 1e-9, 1000, dtype=torch.float64)
