@@ -15,13 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.core.advantages import (
-    FloatArray,
-    capped_values,
-    spread_advantages,
-    stepwise_advantages,
-)
-from agents.core.agent import Agent
+from agents.core.advantages import capped_values, spread_advantages, stepwise_advantages
+from agents.core.agent import Advantages, Agent
 from agents.core.command import run_training
 from agents.core.config import BaseConfig
 from agents.core.options import option
@@ -55,7 +50,7 @@ class VinePPO(Agent):
         trajectories: Sequence[Trajectory],
         iteration: int,
         progress: Callable[[int, int], None],
-    ) -> tuple[list[FloatArray], dict[str, float]]:
+    ) -> Advantages:
         """Returns step-wise Monte-Carlo advantages (see ``agents/core/values.py``)."""
         estimates = monte_carlo_values(
             self.sampler,
@@ -73,7 +68,7 @@ class VinePPO(Agent):
                 advantages.append(stepwise_advantages(borders, length, filled, trajectory.reward))
             else:
                 advantages.append(spread_advantages(borders, length, values, trajectory.reward))
-        return advantages, estimates.metrics
+        return Advantages(advantages, estimates.metrics, estimates.values)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +24,21 @@ from agents.core.rollout import Sampler, Trajectory, mark_states
 from agents.core.streams import generator
 from agents.core.update import Batch, Updater
 from agents.engines.base import make_engine
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """What an algorithm says about one iteration's answers; lists have one entry an answer.
+
+    Attributes:
+        tokens: The raw advantage of each token, float64, each of shape [T_i].
+        metrics: Numbers to log.
+        values: V of the state at each border, if the algorithm estimates it; else empty lists.
+    """
+
+    tokens: list[FloatArray]
+    metrics: dict[str, float]
+    values: list[list[float]]
 
 
 class Agent:
@@ -67,17 +84,14 @@ class Agent:
         trajectories: Sequence[Trajectory],
         iteration: int,
         progress: Callable[[int, int], None],
-    ) -> tuple[list[FloatArray], dict[str, float]]:
-        """Returns the raw advantage of each token, and metrics to log.
+    ) -> Advantages:
+        """Returns the advantage of each token; an algorithm's own.
 
         Args:
             trajectories: The iteration's answers: ``num_generations`` of each prompt in turn, with
                 borders and states.
             iteration: From 1; part of the random streams of further rollouts.
             progress: To be called with (rollouts, tokens) as further rollouts finish.
-
-        Returns:
-            For each trajectory an array of shape [T], float64; and a dict of numbers.
         """
         raise NotImplementedError(f"{type(self).__name__} must define advantages()")
 
@@ -123,13 +137,13 @@ class Agent:
         if interrupt.requested():
             return False
         with report.phase("values") as phase:
-            advantages, metrics = self.advantages(trajectories, iteration, _advance(phase))
+            credit = self.advantages(trajectories, iteration, _advance(phase))
         if interrupt.requested():
             return False
         batch = Batch(
             [trajectory.start.tokens for trajectory in trajectories],
             [trajectory.response for trajectory in trajectories],
-            advantages,
+            credit.tokens,
             [trajectory.log_probs for trajectory in trajectories],
         )
         with report.phase("update", total=answers * config.updates_per_batch) as phase:
@@ -142,17 +156,18 @@ class Agent:
             )
         self.engine.sync_weights(self.policy.model)
         self.num_tokens += sum(len(response) for response in batch.responses)
-        self.num_tokens += int(metrics.get("vine/tokens", 0))
-        metrics = _rollout_metrics(trajectories, config.num_generations) | updated | metrics
+        self.num_tokens += int(credit.metrics.get("vine/tokens", 0))
+        metrics = _rollout_metrics(trajectories, config.num_generations) | updated
+        metrics |= credit.metrics
         metrics["learning_rate"] = float(learning_rate)
-        metrics["advantages/std"] = float(np.concatenate(advantages).std())
+        metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
         metrics["num_tokens"] = float(self.num_tokens)
         metrics["step_time"] = time.perf_counter() - started
         due = config.eval_every > 0 and iteration % config.eval_every == 0
         if due and iteration < config.iterations:
             self._evaluate(report, f"iteration {iteration}")
         report.iteration(metrics)
-        report.sample(self._sample(trajectories, advantages))
+        report.sample(self._sample(trajectories, credit))
         return True
 
     def _evaluate(self, report: Reporter, label: str) -> None:
@@ -168,11 +183,9 @@ class Agent:
             keep=self.config.keep_checkpoints,
         )
 
-    def _sample(
-        self, trajectories: Sequence[Trajectory], advantages: Sequence[FloatArray]
-    ) -> Sample:
+    def _sample(self, trajectories: Sequence[Trajectory], credit: Advantages) -> Sample:
         """Returns the answer whose steps differ most in advantage, the first among equals."""
-        spreads = [float(array.max() - array.min()) for array in advantages]
+        spreads = [float(array.max() - array.min()) for array in credit.tokens]
         chosen = int(np.argmax(spreads))
         trajectory = trajectories[chosen]
         problem = getattr(trajectory.start.snapshot, "problem", None)
@@ -184,8 +197,8 @@ class Agent:
             steps=tuple(
                 self.env.tokenizer.decode(trajectory.response[begin:end]) for begin, end in pieces
             ),
-            advantages=tuple(float(advantages[chosen][begin]) for begin in trajectory.borders),
-            values=(),
+            advantages=tuple(float(credit.tokens[chosen][begin]) for begin in trajectory.borders),
+            values=_padded_values(credit.values[chosen], len(trajectory.borders)),
             reward=trajectory.reward,
             reference=str(getattr(problem, "answer", "")),
         )
@@ -199,6 +212,11 @@ class Agent:
                     f"prompt and answer may take {needed} tokens, but the model's context is "
                     f"{context}. Lower --max_prompt_tokens or --max_new_tokens."
                 )
+
+
+def _padded_values(values: list[float], count: int) -> tuple[float, ...]:
+    """Returns a value for each step: beyond a cap there is none, shown as NaN."""
+    return (*values, *([math.nan] * (count - len(values)))) if values else ()
 
 
 def _advance(phase: Any) -> Callable[[int, int], None]:

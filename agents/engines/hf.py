@@ -8,34 +8,69 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from agents.core.streams import uniforms
-from agents.engines.base import Completion, SamplingParams
+from agents.engines.base import Completion, SamplingParams, StopRules
+from agents.engines.cache import reserved_cache
 
 _MIN_ROWS = 128  # a batch this large is closed where the prompt length changes
+_MAX_RESERVE = 256  # tokens that the cache makes room for at first
+_ENDED_SHARE = 0.2  # ended rows leave the batch when they make up this share of it
 
 
-@dataclass(slots=True)
 class _Rows:
-    """The rows of a batch that are still growing; all arrays have length B."""
+    """The growing rows of one batch; tensors of length B, or [B, longest budget]."""
 
-    index: Tensor  # which row of the batch, long
-    keys: np.ndarray[Any, np.dtype[np.uint64]]
-    budgets: Tensor  # long
-    mask: Tensor | None  # [B, S] where the prompt lengths differ
-    positions: Tensor  # next position id, long [B]
+    def __init__(self, keys: NDArray[np.uint64], budgets: Tensor, device: torch.device) -> None:
+        count, longest = len(keys), int(budgets.max())
+        self.keys, self.budgets = keys, budgets
+        self.index = torch.arange(count, device=device)  # row of the batch at each place
+        self.growing = torch.ones(count, dtype=torch.bool, device=device)
+        self.tokens = torch.zeros((count, longest), dtype=torch.long, device=device)
+        self.log_probs = torch.zeros((count, longest), device=device)
+        self.lengths = [0] * count
+        self.reasons = ["length"] * count
 
-    def keep(self, kept: Tensor) -> None:
-        self.index, self.budgets = self.index[kept], self.budgets[kept]
-        self.keys = self.keys[kept.cpu().numpy()]
-        self.positions = self.positions[kept]
-        self.mask = None if self.mask is None else self.mask[kept]
+    def record(self, step: int, chosen: Tensor, log_probs: Tensor) -> None:
+        self.tokens[self.index, step] = chosen
+        self.log_probs[self.index, step] = log_probs
+
+    def end(self, step: int, chosen: Tensor, candidates: Tensor, stop: StopRules) -> None:
+        """Marks the rows that ``chosen`` ended."""
+        ended = (self.budgets[self.index] == step + 1) & self.growing
+        for place in torch.nonzero(candidates[chosen] & self.growing).flatten().tolist():
+            row = int(self.index[place])
+            reason = stop.finish(self.tokens[row, : step + 1].tolist())
+            if reason is not None:
+                self.reasons[row] = reason
+                ended[place] = True
+        for row in self.index[ended].tolist():
+            self.lengths[row] = step + 1
+        self.growing &= ~ended
+
+    def crowded(self) -> bool:
+        """Returns whether enough rows have ended to make the others move together."""
+        return int(self.growing.sum()) <= (1 - _ENDED_SHARE) * len(self.growing)
+
+    def compact(self) -> Tensor:
+        """Drops the ended rows; returns the places that stay."""
+        kept = torch.nonzero(self.growing).flatten()
+        self.index, self.growing = self.index[kept], self.growing[kept]
+        return kept
+
+    def completions(self) -> list[Completion]:
+        tokens, log_probs = self.tokens.tolist(), self.log_probs.tolist()
+        return [
+            Completion(tokens[row][:length], log_probs[row][:length], self.reasons[row])
+            for row, length in enumerate(self.lengths)
+        ]
 
 
 class HFEngine:
@@ -70,9 +105,8 @@ class HFEngine:
         self.model.eval()
         results: list[list[Completion]] = [[] for _ in prompts]
         for batch in self._batches(prompts, n):
-            for place, completions in zip(
-                batch, self._run(batch, prompts, sampling, n), strict=True
-            ):
+            groups = self._run([prompts[place] for place in batch], batch, sampling, n)
+            for place, completions in zip(batch, groups, strict=True):
                 results[place] = completions
         self.model.train(was_training)
         return results
@@ -91,7 +125,9 @@ class HFEngine:
         if batch:
             yield batch
 
-    def _prefill(self, prompts: list[Sequence[int]]) -> tuple[Tensor, Any, Tensor | None, Tensor]:
+    def _prefill(
+        self, prompts: list[Sequence[int]], reserve: int
+    ) -> tuple[Tensor, Cache, Tensor | None, Tensor]:
         """Returns last logits [P, V], the cache, the mask [P, S] or None, next positions [P]."""
         device = self.model.device
         longest = max(len(prompt) for prompt in prompts)
@@ -100,89 +136,62 @@ class HFEngine:
         for row, prompt in enumerate(prompts):  # left padded: the last column is the last token
             ids[row, longest - len(prompt) :] = torch.tensor(list(prompt), dtype=torch.long)
             mask[row, longest - len(prompt) :] = 1
+        ids, mask = ids.to(device), mask.to(device)
         padded = bool((mask == 0).any())
-        extra: dict[str, Tensor] = {}
+        extra: dict[str, Any] = {"logits_to_keep": 1}
         if padded:
             positions = (mask.cumsum(-1) - 1).clamp(min=0)
-            extra = {"attention_mask": mask.to(device), "position_ids": positions.to(device)}
-        output = self.model(input_ids=ids.to(device), use_cache=True, logits_to_keep=1, **extra)
-        lengths = mask.sum(-1).to(device)
-        kept_mask = mask.to(device) if padded else None
-        return output.logits[:, -1], getattr(output, self._cache_name), kept_mask, lengths
+            extra |= {"attention_mask": mask, "position_ids": positions}
+        cache = reserved_cache(self.model, min(reserve, _MAX_RESERVE))
+        logits = self._forward(ids, cache, extra)
+        return logits, cache, mask if padded else None, mask.sum(-1)
+
+    def _forward(self, ids: Tensor, cache: Cache, extra: dict[str, Any]) -> Tensor:
+        """Returns the logits of the last position, [B, V]; the cache grows."""
+        inputs = {"input_ids": ids, "use_cache": True, self._cache_name: cache, **extra}
+        logits: Tensor = self.model(**inputs).logits[:, -1]
+        return logits
 
     def _run(
-        self,
-        batch: list[int],
-        prompts: Sequence[Sequence[int]],
-        sampling: SamplingParams,
-        n: int,
+        self, prompts: list[Sequence[int]], places: list[int], sampling: SamplingParams, n: int
     ) -> list[list[Completion]]:
+        """Continues the prompts of one batch."""
         device = self.model.device
-        logits, cache, mask, positions = self._prefill([prompts[place] for place in batch])
+        budgets = torch.tensor([sampling.max_new_tokens[place] for place in places], device=device)
+        longest = int(budgets.max())
+        logits, cache, mask, positions = self._prefill(prompts, longest)
         if n > 1:
             cache.batch_repeat_interleave(n)
-        budgets = torch.tensor([sampling.max_new_tokens[place] for place in batch], device=device)
-        rows = _Rows(
-            index=torch.arange(len(batch) * n, device=device),
-            keys=np.array([sampling.streams[p][j] for p in batch for j in range(n)], np.uint64),
-            budgets=budgets.repeat_interleave(n),
-            mask=None if mask is None else mask.repeat_interleave(n, dim=0),
-            positions=positions.repeat_interleave(n),
-        )
-        logits = logits.repeat_interleave(n, dim=0)
-        longest = int(budgets.max())
-        tokens = torch.zeros((len(batch) * n, longest), dtype=torch.long, device=device)
-        log_probs = torch.zeros((len(batch) * n, longest), device=device)
-        reasons = ["length"] * (len(batch) * n)
-        lengths = [0] * (len(batch) * n)
+            logits, positions = (t.repeat_interleave(n, dim=0) for t in (logits, positions))
+            mask = None if mask is None else mask.repeat_interleave(n, dim=0)
+        keys = np.array([sampling.streams[p][j] for p in places for j in range(n)], np.uint64)
+        rows = _Rows(keys, budgets.repeat_interleave(n), device)
         candidates = torch.zeros(self.vocab_size, dtype=torch.bool, device=device)
         candidates[list(sampling.stop.stop_candidates)] = True
         for step in range(longest):
-            chosen, chosen_log_probs = self._sample(logits, rows.keys, step, sampling)
-            tokens[rows.index, step] = chosen
-            log_probs[rows.index, step] = chosen_log_probs
-            ended = rows.budgets == step + 1
-            for place in torch.nonzero(candidates[chosen]).flatten().tolist():
-                row = int(rows.index[place])
-                reason = sampling.stop.finish(tokens[row, : step + 1].tolist())
-                if reason is not None:
-                    reasons[row] = reason
-                    ended[place] = True
-            if bool(ended.any()):
-                for row in rows.index[ended].tolist():
-                    lengths[row] = step + 1
-                kept = torch.nonzero(~ended).flatten()
-                if len(kept) == 0:
-                    break
-                rows.keep(kept)
-                chosen = chosen[kept]
+            chosen, log_probs = self._sample(logits, keys, step, sampling)
+            rows.record(step, chosen, log_probs)
+            rows.end(step, chosen, candidates, sampling.stop)
+            if not bool(rows.growing.any()):
+                break
+            if rows.crowded():
+                kept = rows.compact()
                 cache.batch_select_indices(kept)
-            extra: dict[str, Tensor] = {}
-            if rows.mask is not None:
-                rows.mask = torch.cat([rows.mask, rows.mask.new_ones(len(chosen), 1)], dim=-1)
-                extra = {
-                    "attention_mask": rows.mask,
-                    "position_ids": rows.positions.unsqueeze(-1),
-                }
-            output = self.model(
-                input_ids=chosen.unsqueeze(-1),
-                use_cache=True,
-                **{self._cache_name: cache},
-                **extra,
-            )
-            rows.positions = rows.positions + 1
-            logits = output.logits[:, -1]
-        all_tokens, all_log_probs = tokens.tolist(), log_probs.tolist()
-        completions = [
-            Completion(all_tokens[row][:length], all_log_probs[row][:length], reasons[row])
-            for row, length in enumerate(lengths)
-        ]
-        return [completions[start : start + n] for start in range(0, len(completions), n)]
+                chosen, positions, keys = chosen[kept], positions[kept], keys[kept.cpu().numpy()]
+                mask = None if mask is None else mask[kept]
+            extra: dict[str, Any] = {}
+            if mask is not None:
+                mask = torch.cat([mask, mask.new_ones(len(chosen), 1)], dim=-1)
+                extra = {"attention_mask": mask, "position_ids": positions.unsqueeze(-1)}
+            logits = self._forward(chosen.unsqueeze(-1), cache, extra)
+            positions = positions + 1
+        flat = rows.completions()
+        return [flat[start : start + n] for start in range(0, len(flat), n)]
 
     def _sample(
         self,
         logits: Tensor,
-        keys: np.ndarray[Any, np.dtype[np.uint64]],
+        keys: NDArray[np.uint64],
         step: int,
         sampling: SamplingParams,
     ) -> tuple[Tensor, Tensor]:
@@ -214,14 +223,15 @@ def sample_inverse(scores: Tensor, draws: Tensor, top_p: float = 1.0) -> Tensor:
     >>> int(sample_inverse(scores, torch.tensor([0.99], dtype=torch.float64), top_p=0.6))
     1
     """
-    weights = scores.double().exp()
+    weights = scores.exp()
     if top_p < 1:
         ordered, order = weights.sort(dim=-1, descending=True, stable=True)
         before = ordered.cumsum(-1) - ordered
         ordered = torch.where(before < top_p, ordered, 0.0)
         weights = torch.zeros_like(weights).scatter_(-1, order, ordered)
-    cumulative = weights.cumsum(-1)
+    cumulative = weights.cumsum(-1, dtype=torch.float64)
     targets = draws * cumulative[:, -1]
-    chosen = torch.searchsorted(cumulative, targets.unsqueeze(-1), right=True).squeeze(-1)
-    last = scores.shape[-1] - 1 - (weights.flip(-1) > 0).long().argmax(-1)
-    return torch.minimum(chosen, last)  # rounding must not reach an id of weight 0
+    chosen = torch.searchsorted(cumulative, targets.unsqueeze(-1), right=True)
+    # Rounding must not reach an id of weight 0 at the end: the first id with all the mass is last.
+    last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())
+    return torch.minimum(chosen, last).squeeze(-1)

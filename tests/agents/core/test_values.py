@@ -1,0 +1,112 @@
+"""Monte-Carlo values on an MDP whose values are known."""
+
+import numpy as np
+import pytest
+from toy import (
+    PROMPT,
+    ToyEngine,
+    ToyEnv,
+    all_responses,
+    exact_value,
+    finished,
+    probabilities,
+    reward_of,
+)
+
+from agents.core.advantages import stepwise_advantages
+from agents.core.rollout import Sampler, mark_states, start_of
+from agents.core.values import monte_carlo_values, state_keys
+
+
+def _collect(num_prompts=2, group=4, iteration=1, seed=0, step_length=1):
+    env = ToyEnv(step_length)
+    sampler = Sampler(ToyEngine(), env, seed, 1.0)
+    starts = [start_of(env, slot, index=slot) for slot in range(num_prompts)]
+    groups = sampler.sample(starts, group, iteration=iteration, purpose="rollout")
+    trajectories = [trajectory for g in groups for trajectory in g]
+    for trajectory in trajectories:
+        mark_states(env, trajectory)
+    return sampler, trajectories
+
+
+def test_equal_states_of_a_prompt_are_valued_once():
+    sampler, trajectories = _collect()
+    sampler.engine.calls.clear()
+    estimates = monte_carlo_values(sampler, trajectories, 3, iteration=1)
+    distinct = {key for trajectory in trajectories for key in state_keys(trajectory)}
+    assert sampler.engine.calls == [(len(distinct), 3)], "one call, K rollouts a distinct state"
+    assert estimates.metrics["vine/unique_states"] == len(distinct)
+    assert all(len(rewards) == 3 for rewards in estimates.rollouts.values())
+    by_key = {}
+    for trajectory, values in zip(trajectories, estimates.values, strict=True):
+        for key, value in zip(state_keys(trajectory), values, strict=True):
+            assert value == np.mean(estimates.rollouts[key])
+            assert by_key.setdefault(key, value) == value
+    slots = {key[0] for key in distinct}
+    assert slots == {0, 1}, "the same tokens of two prompts are two states"
+
+
+def test_values_are_unbiased():
+    """4,000 rollouts a state against the enumerated value, within 4 standard errors."""
+    sampler, trajectories = _collect(num_prompts=1, group=8)
+    rollouts = monte_carlo_values(sampler, trajectories, 4000, iteration=1).rollouts
+    assert len(rollouts) >= 4
+    for (_, tokens), rewards in rollouts.items():
+        truth = exact_value(tokens[len(PROMPT) :])
+        assert 0.02 < truth < 0.98
+        error = np.sqrt(truth * (1 - truth) / len(rewards))
+        assert abs(np.mean(rewards) - truth) < 4 * error
+
+
+def test_a_rollout_spends_only_what_the_restored_environment_has_left():
+    sampler, trajectories = _collect(step_length=2)
+    estimates = monte_carlo_values(sampler, trajectories, 50, iteration=1)
+    assert any(len(tokens) == len(PROMPT) + 2 for _, tokens in estimates.rollouts)
+    assert 0.0 < estimates.metrics["vine/truncated_ratio"] < 1.0
+
+
+def test_the_cap_values_the_first_steps_only():
+    sampler, trajectories = _collect()
+    full = monte_carlo_values(sampler, trajectories, 2, iteration=1)
+    capped = monte_carlo_values(sampler, trajectories, 2, iteration=1, max_steps=1)
+    for trajectory, some, all_ in zip(trajectories, capped.values, full.values, strict=True):
+        assert len(some) == min(2, len(trajectory.borders))
+        assert some == all_[: len(some)], "a state's rollouts do not depend on the others"
+
+
+@pytest.mark.parametrize(("k", "cap"), [(0, None), (1, 0)])
+def test_out_of_range(k, cap):
+    sampler, trajectories = _collect()
+    with pytest.raises(ValueError, match=r"must be >= 1, got 0 \(paper"):
+        monte_carlo_values(sampler, trajectories, k, iteration=1, max_steps=cap)
+
+
+@pytest.mark.parametrize("step_length", [1, 2, 3])
+def test_the_stepwise_policy_gradient_is_exact_in_expectation(step_length):
+    """Sum over all answers of p(answer) * sum_t A_t * grad log p = gradient of V, both exact.
+
+    With exact values in place of Monte-Carlo means, which are unbiased and independent of the
+    answer, this is the expectation of VinePPO's gradient.
+    """
+    prefixes = sorted({r[:t] for r in all_responses() for t in range(len(r))})
+    place = {prefix: number for number, prefix in enumerate(prefixes)}
+
+    def score(prefix, action):  # gradient of log softmax with respect to the table's logits
+        gradient = np.zeros((len(prefixes), 3))
+        gradient[place[prefix]] = -probabilities(prefix)
+        gradient[place[prefix], action] += 1.0
+        return gradient
+
+    expected = np.zeros((len(prefixes), 3))
+    true = np.zeros((len(prefixes), 3))
+    for response in all_responses():
+        chance = np.prod([probabilities(response[:t])[a] for t, a in enumerate(response)])
+        borders = list(range(0, len(response), step_length))
+        values = [exact_value(response[:border]) for border in borders]
+        advantages = stepwise_advantages(borders, len(response), values, reward_of(response))
+        for t, action in enumerate(response):
+            expected += chance * advantages[t] * score(response[:t], action)
+            true += chance * reward_of(response) * score(response[:t], action)
+    np.testing.assert_allclose(expected, true, atol=1e-12)
+    assert np.abs(true).max() > 0.05
+    assert not any(finished(prefix) for prefix in prefixes)
