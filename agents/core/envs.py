@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 import lang_env  # noqa: F401 - registers our ids
 from agents.core.config import TrainingConfig, env_kwargs_of
@@ -23,12 +25,17 @@ def accepted_kwargs(env_id: str) -> set[str] | None:
     Raises:
         gymnasium.error.Error: Unknown id; Gymnasium names the nearest.
     """
-    spec = gym.spec(env_id)
-    maker = (
-        gym.envs.registration.load_env_creator(spec.entry_point)
-        if isinstance(spec.entry_point, str)
-        else spec.entry_point
-    )
+    module, _, name = env_id.rpartition(":")
+    if module:
+        try:
+            import_module(module)  # registers the id, as gym.make would do
+        except ImportError as error:
+            raise ValueError(
+                f"cannot import {module!r} of environment {env_id!r}: {error}. Write it as "
+                "'pkg:Env-v0' and run where 'pkg' can be imported."
+            ) from error
+    entry = gym.spec(name).entry_point
+    maker = load_env_creator(entry) if isinstance(entry, str) else entry
     parameters = inspect.signature(maker).parameters.values() if maker else ()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
@@ -63,7 +70,7 @@ def make_env(config: TrainingConfig, split: str) -> Any:
             )
     env = gym.make(config.env, disable_env_checker=True, **(usable | given)).unwrapped
     needed = ("snapshot", "restore", "tokenizer", "stop_checker", "remaining", "segmenter")
-    missing = [name for name in needed if not hasattr(env, name)]
+    missing = [name for name in needed if inspect.getattr_static(env, name, None) is None]
     if missing:
         raise ValueError(
             f"environment {config.env} lacks {', '.join(missing)}; an agent needs them. Subclass "

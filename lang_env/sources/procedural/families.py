@@ -13,12 +13,14 @@ CHAIN_LEVELS = {1: 3, 2: 6, 3: 9, 4: 16}
 LEDGER_LEVELS = {1: (2, 2), 2: (3, 2), 3: (3, 3), 4: (4, 4)}
 """Level -> (variables, operations of each); only one variable is asked."""
 
+_ADDENDS = (1, 2, 3, 4, 5)
 _FACTORS = (3, 7, 9)  # invertible modulo 10, so that a product keeps all ten values possible
 
 
 def _statement(rng: np.random.Generator, target: str, first: bool) -> Statement:
     operator = "+-*"[int(rng.integers(3))]
-    right = _FACTORS[int(rng.integers(3))] if operator == "*" else int(rng.integers(1, 10))
+    choices = _FACTORS if operator == "*" else _ADDENDS
+    right = choices[int(rng.integers(len(choices)))]
     return Statement(target, int(rng.integers(10)) if first else None, operator, right)
 
 

@@ -4,10 +4,10 @@ A program is a list of statements such as ``a:=3+4;`` or ``a:=a*7;`` and one var
 Its worked solution repeats each statement with the numbers filled in, one a line, looks the asked
 variable up and answers:
 
-    a:=3+4;          a:3+4=7
-    a:=a*7;          a:7*7=9
-    b:=8-9;          b:8-9=9
-    a?               a:9
+    a:=3+4;          3+4:a=7
+    a:=a*7;          7*7:a=9
+    b:=8-9;          8-9:b=9
+    a?               a=9
                      #### 9
 """
 
@@ -78,7 +78,8 @@ class Program:
         for step in self.statements:
             left = values[step.target] if step.left is None else step.left
             values[step.target] = apply(step.operator, left, step.right)
-            lines.append(f"{step.target}:{left}{step.operator}{step.right}={values[step.target]}")
+            formula = f"{left}{step.operator}{step.right}"
+            lines.append(f"{formula}:{step.target}={values[step.target]}")
         return lines, values
 
 
@@ -114,7 +115,7 @@ def parse_program(question: str) -> Program:
 def worked_solution(lines: list[str], asked: str, answer: int) -> str:
     r"""Joins a working, the look-up of the asked variable and the answer line.
 
-    >>> worked_solution(["a:3+4=7"], "a", 7)
-    'a:3+4=7\na:7\n#### 7'
+    >>> worked_solution(["3+4:a=7"], "a", 7)
+    '3+4:a=7\na=7\n#### 7'
     """
-    return "\n".join([*lines, f"{asked}:{answer}", f"#### {answer}"])
+    return "\n".join([*lines, f"{asked}={answer}", f"#### {answer}"])

@@ -33,8 +33,8 @@ class SlipRates:
         variable: Chance that the look-up reads another variable.
     """
 
-    borrow: float = 0.6
-    facts: float = 0.2
+    borrow: float = 0.65
+    facts: float = 0.35
     fact_low: float = 0.55
     fact_high: float = 0.75
     variable: float = 0.03
@@ -49,7 +49,7 @@ def habit(operator: str, left: int, right: int, rates: SlipRates) -> tuple[int, 
     """Returns the wrong result that this fact tends to, and how often it is written down.
 
     >>> habit("-", 2, 5, SlipRates())
-    (3, 0.6)
+    (3, 0.65)
     >>> habit("-", 5, 2, SlipRates())
     (3, 0.0)
     """
