@@ -58,7 +58,8 @@ def load_problems(
         return _made(source, problems, given, split)
     if given:
         raise ValueError(
-            f"problems={problems!r:.60} is a ready set of problems and takes no {' or '.join(given)}"
+            f"problems={problems!r:.60} is a ready set of problems and takes no "
+            f"{' or '.join(given)}"
         )
     return _checked(source, problems)
 

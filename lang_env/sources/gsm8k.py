@@ -104,7 +104,7 @@ def _from_folder(folder: Path, part: str) -> Iterator[tuple[str, Mapping[str, An
 
 def _from_hub(part: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
-        from datasets import load_dataset
+        from datasets import load_dataset  # type: ignore[import-untyped]
 
         rows = load_dataset(HUB_NAME, "main", split=part)
     except Exception as error:  # datasets raises what its many back ends raise

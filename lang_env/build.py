@@ -1,0 +1,77 @@
+"""From an environment's options to its MDP: names are looked up and values checked here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from graders import Grade, get_grader
+from lang_env.mdp import TokenMDP
+from lang_env.pool import ProblemPool
+from lang_env.prompts import PromptTemplate, get_prompt
+from lang_env.segmenters import Segmenter, get_segmenter
+from lang_env.sources import Problems, load_problems
+from lang_env.stopping import StopChecker
+from lang_env.tokenizers import Tokenizer, load_tokenizer
+
+
+def build_mdp(
+    problems: Problems,
+    *,
+    data: str | Path | None = None,
+    split: str = "train",
+    tokenizer: str | Tokenizer = "builtin",
+    grader: str | Callable[[str, str], Grade | float] = "gsm8k",
+    prompt: str | PromptTemplate = "plain",
+    segmenter: str | Segmenter = "newline",
+    max_prompt_tokens: int = 512,
+    max_new_tokens: int = 512,
+    max_length: int | None = None,
+    stop_token_ids: Sequence[int] | None = None,
+    stop: str | Sequence[str] | None = None,
+    unfinished_reward: float = 0.0,
+    undecided_reward: float = 0.0,
+    level: int | str | None = None,
+) -> TokenMDP:
+    """Builds the fixed part of an environment; see ``TokenEnv`` for the options.
+
+    Raises:
+        ValueError: A name is unknown or a value out of range.
+    """
+    for name, value in (
+        ("max_prompt_tokens", max_prompt_tokens),
+        ("max_new_tokens", max_new_tokens),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be >= 1, got {value}")
+    if max_length is not None and max_length < 2:
+        raise ValueError(f"max_length must hold a prompt and a response (>= 2), got {max_length}")
+    for name, reward in (
+        ("unfinished_reward", unfinished_reward),
+        ("undecided_reward", undecided_reward),
+    ):
+        if not math.isfinite(reward):
+            raise ValueError(f"{name} must be a finite number, got {reward}")
+    vocabulary = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    template = get_prompt(prompt)
+    if stop_token_ids is None:
+        stop_token_ids = () if vocabulary.eos_token_id is None else (vocabulary.eos_token_id,)
+    strings = template.stop if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
+    longest = max_prompt_tokens
+    if max_length is not None:
+        longest = min(longest, max_length - 1)
+    source = load_problems(problems, data=data, split=split, level=level)
+    return TokenMDP(
+        pool=ProblemPool(source, template, vocabulary, longest),
+        tokenizer=vocabulary,
+        grader=get_grader(grader),
+        segmenter=get_segmenter(segmenter),
+        stop_checker=StopChecker(vocabulary, stop_token_ids, strings),
+        max_prompt_tokens=max_prompt_tokens,
+        max_new_tokens=max_new_tokens,
+        max_length=max_length,
+        unfinished_reward=float(unfinished_reward),
+        undecided_reward=float(undecided_reward),
+        split=split,
+    )

@@ -1,0 +1,354 @@
+"""Math reasoning as a Gymnasium environment: one token an action, any state can be restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+from rich.console import Console, RenderableType
+
+from graders import Grade
+from lang_env.build import build_mdp
+from lang_env.episode import Episode
+from lang_env.mdp import TokenMDP
+from lang_env.problem import Problem
+from lang_env.prompts import PromptTemplate
+from lang_env.rendering import draw_episode, draw_text
+from lang_env.segmenters import Segmenter, split_at
+from lang_env.snapshot import Snapshot
+from lang_env.sources import Problems
+from lang_env.stopping import StopChecker
+from lang_env.tokenizers import Tokenizer
+
+Observation = dict[str, NDArray[np.int32]]
+"""``tokens`` [L], right padded, and ``length`` [1]."""
+
+Step = tuple[Observation, float, bool, bool, dict[str, Any]]
+"""Observation, reward, terminated, truncated, info."""
+
+
+class MDPAttributes:
+    """What engines and agents read from an environment, single or vectorised.
+
+    Attributes:
+        mdp: The fixed part of the environment.
+    """
+
+    mdp: TokenMDP
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that the ids belong to."""
+        return self.mdp.tokenizer
+
+    @property
+    def prompt(self) -> PromptTemplate:
+        """The prompt template."""
+        return self.mdp.prompt
+
+    @property
+    def segmenter(self) -> Segmenter:
+        """Where a reasoning step ends."""
+        return self.mdp.segmenter
+
+    @property
+    def stop_checker(self) -> StopChecker:
+        """The stop rules, for engines."""
+        return self.mdp.stop_checker
+
+    @property
+    def stop_token_ids(self) -> tuple[int, ...]:
+        """Ids that end a response."""
+        return self.mdp.stop_checker.stop_token_ids
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings that end a response."""
+        return self.mdp.stop_checker.stop
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """Longest prompt."""
+        return self.mdp.max_prompt_tokens
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Longest response."""
+        return self.mdp.max_new_tokens
+
+    @property
+    def max_length(self) -> int | None:
+        """Longest prompt and response together, or None."""
+        return self.mdp.max_length
+
+    @property
+    def split(self) -> str:
+        """Part of the source that the problems are from."""
+        return self.mdp.split
+
+    @property
+    def num_problems(self) -> int | None:
+        """How many problems can be drawn, or None for a generator."""
+        return self.mdp.pool.num_problems
+
+    @property
+    def num_filtered(self) -> int:
+        """How many problems of a finite source were left out as their prompt is too long."""
+        return self.mdp.pool.num_filtered
+
+    @property
+    def valid_indices(self) -> tuple[int, ...] | None:
+        """What ``reset(options={"index": i})`` takes, or None for a generator (any i >= 0)."""
+        return self.mdp.pool.valid_indices
+
+
+class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
+    """Write the answer to a math problem, one token an action.
+
+    The observation is ``{"tokens": int32 [L], "length": int32 [1]}``, right padded, with
+    L = max_prompt_tokens + max_new_tokens. The action is an id of the tokenizer. The episode is
+    terminated by a stop token or stop string, and truncated where the budget ends. The reward is
+    0.0 before the last step; there it is the grader's score, or one of the two rewards below.
+
+    ``info`` has the same keys at every step: ``problem_id``, ``num_tokens`` (of the response),
+    ``score`` (the last reward), ``verdict`` ("correct", "wrong", "undecided", "unfinished"),
+    ``extracted`` (the answer that was found) and ``is_success``; empty or zero before the end.
+
+    Behind ``gym.make``, call ``env.unwrapped.snapshot()`` and
+    ``env.reset(options={"snapshot": s})``: a wrapper forwards no other method, and its own state is
+    not part of a snapshot.
+
+    >>> env = TokenEnv([Problem("p", "6*7?", "42")], max_prompt_tokens=16, max_new_tokens=16)
+    >>> observation, info = env.reset(seed=0)
+    >>> state = env.snapshot()
+    >>> answer = [*env.tokenizer.encode("#### 42"), env.tokenizer.eos_token_id]
+    >>> _, reward, terminated, truncated, info = env.play(answer)
+    >>> reward, terminated, truncated, info["verdict"]
+    (1.0, True, False, 'correct')
+    >>> observation, info = env.restore(state)
+    >>> env.step(answer[0])[1]
+    0.0
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - declared this way by Gymnasium
+        "render_modes": ["human", "ansi"],
+        "render_fps": 4,
+    }
+
+    def __init__(
+        self,
+        problems: Problems,
+        *,
+        data: str | Path | None = None,
+        split: str = "train",
+        tokenizer: str | Tokenizer = "builtin",
+        grader: str | Callable[[str, str], Grade | float] = "gsm8k",
+        prompt: str | PromptTemplate = "plain",
+        segmenter: str | Segmenter = "newline",
+        max_prompt_tokens: int = 512,
+        max_new_tokens: int = 512,
+        max_length: int | None = None,
+        stop_token_ids: Sequence[int] | None = None,
+        stop: str | Sequence[str] | None = None,
+        unfinished_reward: float = 0.0,
+        undecided_reward: float = 0.0,
+        level: int | str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """Builds the environment; names are looked up here.
+
+        Args:
+            problems: A source ("ledger", "chain", "gsm8k", ...), ``"pkg.mod:attr"``, a ProblemSet
+                or a sequence of Problem.
+            data: Local folder or file of a source that reads one.
+            split: "train", "validation" or "test".
+            tokenizer: "builtin", a folder or hub name, or a Tokenizer.
+            grader: "gsm8k", "exact", ..., ``"pkg.mod:attr"`` or a callable
+                ``(completion, answer) -> Grade | float``.
+            prompt: "plain", "gsm8k", "math", ``"pkg.mod:attr"`` or a PromptTemplate.
+            segmenter: "newline", "newline_paper", "fixed_tokens:16", ``"pkg.mod:attr"`` or a
+                Segmenter.
+            max_prompt_tokens: Longest prompt; longer ones are left out of a finite source.
+            max_new_tokens: Longest response.
+            max_length: Longest prompt and response together (the model's context); None: no limit.
+            stop_token_ids: Ids that end a response; None: the tokenizer's EOS.
+            stop: Strings that end a response; None: those of the prompt template.
+            unfinished_reward: Reward of a truncated response.
+            undecided_reward: Reward where the grader could not decide.
+            level: Difficulty, for sources that have levels.
+            render_mode: "human" (drawn at every reset, step and play), "ansi" or None.
+
+        Raises:
+            ValueError: A name is unknown or a value out of range.
+        """
+        self.mdp = build_mdp(
+            problems,
+            data=data,
+            split=split,
+            tokenizer=tokenizer,
+            grader=grader,
+            prompt=prompt,
+            segmenter=segmenter,
+            max_prompt_tokens=max_prompt_tokens,
+            max_new_tokens=max_new_tokens,
+            max_length=max_length,
+            stop_token_ids=stop_token_ids,
+            stop=stop,
+            unfinished_reward=unfinished_reward,
+            undecided_reward=undecided_reward,
+            level=level,
+        )
+        self.render_mode = checked_render_mode(render_mode, self.metadata["render_modes"])
+        self.observation_space = observation_space(self.mdp)
+        self.action_space = spaces.Discrete(self.mdp.vocab_size)
+        self._episode: Episode | None = None
+        self._row = np.full(self.mdp.observation_length, self.mdp.pad, np.int32)
+        self._filled = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins an episode.
+
+        Args:
+            seed: Seeds ``np_random``; None goes on with it.
+            options: None to draw a problem, or one of ``{"index": i}`` (the source's own index),
+                ``{"problem": Problem(...)}`` and ``{"snapshot": Snapshot}``. A snapshot that
+                includes a random state sets it, after ``seed``.
+
+        Raises:
+            ValueError: An unknown option, or one that does not fit this environment.
+            IndexError: No problem has that index.
+        """
+        super().reset(seed=seed)
+        self._episode = self.mdp.begin(self._episode, self.np_random, options)
+        return self._observed()
+
+    def step(self, action: np.int64 | int) -> Step:
+        """Appends one token.
+
+        Raises:
+            ValueError: The action is no id of the tokenizer.
+            gymnasium.error.ResetNeeded: There is no running episode.
+        """
+        episode = self._running()
+        reward = self.mdp.step(episode, action)
+        return self._stepped(episode, reward)
+
+    def play(self, tokens: Sequence[int]) -> Step:
+        """Steps through ``tokens``: the last step's result, with the sum of the rewards.
+
+        Args:
+            tokens: At least one id, none beyond the end of the episode.
+
+        Raises:
+            ValueError: No tokens, one that is no id, or some beyond the end; the episode stays
+                where it was.
+            gymnasium.error.ResetNeeded: There is no running episode.
+        """
+        episode = self._running()
+        reward = self.mdp.play(episode, tokens)
+        return self._stepped(episode, reward)
+
+    def snapshot(self, include_rng: bool = False) -> Snapshot:
+        """Returns the current state as a value.
+
+        Args:
+            include_rng: Whether ``restore`` shall also set the random state, from which later
+                problems are drawn.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Nothing was reset yet.
+        """
+        return self.mdp.snapshot(self._running(), self.np_random if include_rng else None)
+
+    def restore(self, snapshot: Snapshot) -> tuple[Observation, dict[str, Any]]:
+        """Goes to a state, from this environment or another, running or finished.
+
+        Raises:
+            ValueError: The snapshot does not fit this environment.
+        """
+        self._episode = self.mdp.restore(self._episode, snapshot, self.np_random)
+        return self._observed()
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the current episode."""
+        return self._running().problem
+
+    @property
+    def prompt_tokens(self) -> list[int]:
+        """Prompt ids of the current episode."""
+        return self._running().prompt.tolist()
+
+    @property
+    def response_tokens(self) -> list[int]:
+        """Response ids of the current episode so far."""
+        return self._running().response.tolist()
+
+    @property
+    def remaining(self) -> int:
+        """Tokens that this episode may still have; 0 when it has ended."""
+        return self._running().remaining
+
+    def render(self) -> str | None:
+        """Returns a drawing for "ansi"; "human" is drawn at every reset, step and play already."""
+        if self.render_mode != "ansi":
+            return None
+        return draw_text(draw(self.mdp, self._running()))
+
+    def _running(self) -> Episode:
+        if self._episode is None:
+            raise ResetNeeded("call reset() before anything else")
+        return self._episode
+
+    def _observe(self, episode: Episode) -> Observation:
+        self._filled = episode.write(self._row, self._filled, self.mdp.pad)
+        return {"tokens": self._row.copy(), "length": np.array((self._filled,), np.int32)}
+
+    def _observed(self) -> tuple[Observation, dict[str, Any]]:
+        episode = self._running()
+        if self.render_mode == "human":
+            Console().print(draw(self.mdp, episode))
+        return self._observe(episode), episode.info()
+
+    def _stepped(self, episode: Episode, reward: float) -> Step:
+        outcome = episode.outcome
+        terminated = outcome is not None and outcome.terminated
+        truncated = outcome is not None and outcome.truncated
+        if self.render_mode == "human":
+            Console().print(draw(self.mdp, episode))
+        return self._observe(episode), reward, terminated, truncated, episode.info()
+
+
+def observation_space(mdp: TokenMDP) -> spaces.Space[Observation]:
+    """Returns the observation space of one environment."""
+    length = mdp.observation_length
+    space: spaces.Space[Any] = spaces.Dict(
+        {
+            "tokens": spaces.Box(0, mdp.vocab_size - 1, (length,), np.int32),
+            "length": spaces.Box(0, length, (1,), np.int32),
+        }
+    )
+    return space
+
+
+def checked_render_mode(render_mode: str | None, known: Sequence[str]) -> str | None:
+    """Returns the mode; raises ValueError for one that is not known."""
+    if render_mode is not None and render_mode not in known:
+        raise ValueError(f"render_mode must be None or one of {list(known)}, got {render_mode!r}")
+    return render_mode
+
+
+def draw(mdp: TokenMDP, episode: Episode) -> RenderableType:
+    """Returns a drawing of an episode with its steps told apart."""
+    response = episode.response.tolist()
+    pieces = split_at(response, mdp.segmenter(response, mdp.tokenizer))
+    steps = [mdp.tokenizer.decode(piece) for piece in pieces]
+    return draw_episode(episode.problem, steps, episode.outcome, episode.length, episode.budget)

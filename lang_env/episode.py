@@ -1,0 +1,107 @@
+"""The mutable part of an environment: one episode, and its row of the observation."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lang_env.problem import Problem
+from lang_env.snapshot import Outcome, Snapshot
+
+
+class Episode:
+    """One episode: a problem, its prompt, and the response so far.
+
+    The response is the first ``length`` ids of ``history``, which snapshots share. Only the episode
+    that made an array appends to it, and only at its end; otherwise the prefix is copied first.
+
+    Attributes:
+        problem: The problem.
+        prompt: Prompt ids; never changed in place.
+        history: Ids, of which the first ``length`` are the response.
+        length: Tokens of the response.
+        budget: Most tokens the response may have.
+        outcome: How the episode ended, or None while it is running.
+    """
+
+    __slots__ = ("_own", "budget", "history", "length", "outcome", "problem", "prompt")
+
+    def __init__(self, problem: Problem, prompt: Sequence[int], budget: int) -> None:
+        """Begins an episode."""
+        self.begin(problem, prompt, budget)
+
+    def begin(self, problem: Problem, prompt: Sequence[int], budget: int) -> None:
+        """Begins a new episode in place."""
+        self.problem, self.budget = problem, budget
+        self.prompt = array("i", prompt)
+        self.history = self._own = array("i")
+        self.length = 0
+        self.outcome: Outcome | None = None
+
+    def load(self, snapshot: Snapshot, budget: int) -> None:
+        """Puts this episode into the snapshot's state; copies nothing yet."""
+        self.problem, self.budget, self.outcome = snapshot.problem, budget, snapshot.outcome
+        self.prompt, self.history = snapshot._prompt, snapshot._history
+        self.length = snapshot.num_tokens
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Appends ids to the response; no snapshot sees them."""
+        if self.history is not self._own or len(self.history) != self.length:
+            self.history = self._own = self.history[: self.length]
+        self.history.extend(tokens)
+        self.length += len(tokens)
+
+    @property
+    def response(self) -> array[int]:
+        """Response ids, copied."""
+        return self.history[: self.length]
+
+    @property
+    def remaining(self) -> int:
+        """Tokens that may still be played; 0 after the end."""
+        return 0 if self.outcome is not None else self.budget - self.length
+
+    def info(self) -> dict[str, Any]:
+        """Returns a new ``info``: the same keys at every step, never None."""
+        outcome = self.outcome
+        if outcome is None:
+            return {
+                "problem_id": self.problem.id,
+                "num_tokens": self.length,
+                "score": 0.0,
+                "verdict": "",
+                "extracted": "",
+                "is_success": False,
+            }
+        return {
+            "problem_id": self.problem.id,
+            "num_tokens": self.length,
+            "score": outcome.score,
+            "verdict": outcome.verdict,
+            "extracted": outcome.extracted,
+            "is_success": outcome.verdict == "correct",
+        }
+
+    def write(self, row: NDArray[np.int32], filled: int, pad: int) -> int:
+        """Writes prompt and response into a padded row, in place.
+
+        Args:
+            row: One row of the observation, shape [L].
+            filled: How many places of ``row`` are not padding.
+            pad: Id of the padding.
+
+        Returns:
+            How many places are not padding now.
+        """
+        begin = len(self.prompt)
+        end = begin + self.length
+        row[:begin] = np.frombuffer(self.prompt, np.int32)
+        if self.length:
+            row[begin:end] = np.frombuffer(self.history, np.int32, self.length)
+        if end < filled:
+            row[end:filled] = pad
+        return end
