@@ -1,0 +1,303 @@
+"""High-precision values of expressions, and a bound under which a constant must be zero."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from graders.limits import MAX_FACTORIAL, MAX_RANGE, LimitReachedError, Work
+from graders.nodes import Node, UnreadableError
+
+_MAX_EXPONENT = 1 << 22
+_local = threading.local()
+
+
+def context(digits: int) -> Any:
+    """An mpmath context of this thread, set to ``digits`` decimal digits."""
+    made = getattr(_local, "context", None)
+    if made is None:
+        from mpmath.ctx_mp import MPContext
+
+        made = _local.context = MPContext()
+    made.dps = digits
+    return made
+
+
+class Evaluator:
+    """Evaluates trees at a point.
+
+    Args:
+        digits: Working precision in decimal digits.
+        point: Values of the variables.
+        work: The step counter; higher precision costs more steps.
+        log_base: The base of a bare log; 0 for e.
+    """
+
+    def __init__(
+        self, digits: int, point: Mapping[str, Fraction], work: Work, log_base: int = 0
+    ) -> None:
+        """Sets precision and point."""
+        self.mp = context(digits)
+        self.point = dict(point)
+        self.work = work
+        self.cost = 3 + digits // 50
+        self.log_base = log_base
+
+    def value(self, node: Node) -> Any:
+        """The value of a node as an mpmath number.
+
+        Raises:
+            LimitReachedError: A value is too large.
+            UnreadableError: The node has no numeric value.
+            ZeroDivisionError, ValueError, OverflowError: No value at this point.
+        """
+        self.work.spend(self.cost)
+        result = self._value(node)
+        real = result.real if hasattr(result, "real") else result
+        if self.mp.isfinite(result) and real and abs(self.mp.mag(real)) > _MAX_EXPONENT:
+            raise LimitReachedError("a value too large to evaluate")
+        return result
+
+    def rational(self, value: Fraction) -> Any:
+        """A rational number at working precision."""
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_EXPONENT:
+            raise LimitReachedError("a number too large to evaluate")
+        return self.mp.mpf(value.numerator) / value.denominator
+
+    def _value(self, node: Node) -> Any:
+        mp, kind = self.mp, node.kind
+        if kind == "num":
+            return self.rational(node.value)
+        if kind == "sym":
+            if node.value not in self.point:
+                raise UnreadableError(f"variable {node.value} has no value")
+            return self.rational(self.point[node.value])
+        if kind == "const":
+            if node.value == "inf":
+                raise UnreadableError("infinity has no value")
+            return {"pi": +mp.pi, "e": +mp.e, "i": mp.mpc(0, 1)}[node.value]
+        if kind in ("sum", "prod"):
+            return self._running(node)
+        values = [self.value(argument) for argument in node.args]
+        if kind == "add":
+            return mp.fsum(values)
+        if kind == "mul":
+            return mp.fprod(values)
+        if kind == "div":
+            return values[0] / values[1]
+        if kind == "neg":
+            return -values[0]
+        if kind == "deg":
+            return values[0] * mp.pi / 180
+        if kind == "pct":
+            return values[0] / 100
+        if kind == "pow":
+            return self._power(values[0], values[1])
+        if kind == "fact" and node.value == 1:
+            if mp.im(values[0]) or abs(values[0]) > MAX_FACTORIAL:
+                raise LimitReachedError("a factorial too large to evaluate")
+            return mp.factorial(values[0])
+        if kind == "fn":
+            return self._function(node.value, values)
+        raise UnreadableError(f"{kind} has no value")
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        mp = self.mp
+        if base == 0 and mp.re(exponent) < 0:
+            raise ZeroDivisionError
+        size = abs(mp.mag(base)) + 1 if base else 1
+        if abs(exponent) * size > _MAX_EXPONENT:
+            raise LimitReachedError("a power too large to evaluate")
+        return mp.power(base, exponent)
+
+    def _function(self, name: str, values: list[Any]) -> Any:
+        mp = self.mp
+        first = values[0]
+        if name == "root":
+            index = values[1]
+            if not mp.im(first) and first < 0 and mp.isint(index) and int(index) % 2:
+                return -mp.power(-first, 1 / index)
+            return mp.power(first, 1 / index)
+        if name in ("ln", "log"):
+            if first == 0:
+                raise ZeroDivisionError
+            value = mp.ln(first)
+            return value / mp.ln(self.log_base) if name == "log" and self.log_base else value
+        if name == "abs":
+            return abs(first)
+        if name in ("floor", "ceil"):
+            near = mp.nint(first)
+            if first != near and abs(first - near) < mp.mpf(10) ** (-mp.dps // 2):
+                raise LimitReachedError("too close to a whole number")
+            return mp.floor(first) if name == "floor" else mp.ceil(first)
+        if name in ("max", "min"):
+            return max(values) if name == "max" else min(values)
+        if name == "binom":
+            if any(abs(value) > MAX_FACTORIAL for value in values):
+                raise LimitReachedError("a binomial too large to evaluate")
+            return mp.binomial(*values)
+        if name in _MPMATH:
+            if mp.mag(first) > 2000:
+                raise LimitReachedError("an angle too large to reduce")
+            if name in ("sinh", "cosh", "tanh", "coth", "sech", "csch") and abs(first) > 10**6:
+                raise LimitReachedError("a value too large to evaluate")
+            return getattr(mp, _MPMATH[name])(first)
+        raise UnreadableError(f"{name} has no numeric value")
+
+    def _running(self, node: Node) -> Any:
+        index, low_node, high_node, body = node.args
+        low, high = self.value(low_node), self.value(high_node)
+        if not (self.mp.isint(low) and self.mp.isint(high)) or high - low > MAX_RANGE:
+            raise LimitReachedError("a sum of too many terms")
+        total = self.mp.mpf(node.kind == "prod")
+        for step in range(int(low), int(high) + 1):
+            self.point[index.value] = Fraction(step)
+            term = self.value(body)
+            total = total * term if node.kind == "prod" else total + term
+        return total
+
+
+_MPMATH = {
+    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot", "arcsec": "asec",
+    "arccsc": "acsc", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth",
+    "sech": "sech", "csch": "csch",
+}  # fmt: skip
+
+
+def variables(node: Node) -> set[str]:
+    """The names of the free variables of a tree."""
+    found: set[str] = set()
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if current.kind == "sym":
+            found.add(current.value)
+        if current.kind in ("sum", "prod"):
+            found |= variables(Node("list", current.args[1:])) - {current.args[0].value}
+        else:
+            stack.extend(current.args)
+    return found
+
+
+_UNITY = Node("unity")
+
+
+def zero_bound_bits(node: Node) -> float | None:
+    """Bits b such that the constant is zero or at least 2**-b in size; None if not algebraic.
+
+    The constructive bound of Burnikel, Fleischer, Mehlhorn and Schirra (2000): an algebraic
+    number built with roots is u/l of conjugate bounds, and the product of its conjugates is an
+    integer. Sines and cosines of rational multiples of pi are halves of sums of roots of unity.
+    """
+    indices: dict[Node, int] = {}
+    try:
+        upper, lower = _conjugate_bounds(node, indices)
+    except (ValueError, OverflowError):
+        return None
+    degree = math.prod(indices.values())
+    return (degree - 1) * max(upper, 0.0) + max(lower, 0.0)
+
+
+def _join_field(order: int, indices: dict[Node, int]) -> None:
+    """Widens the one cyclotomic field that holds all of the roots of unity."""
+    known = indices.get(_UNITY, 1)
+    order = math.lcm(2 * known if known > 1 else 1, order)
+    if order > 4000:
+        raise ValueError
+    indices[_UNITY] = order // 2
+
+
+def _log2(number: int) -> float:
+    return 0.0 if number <= 1 else number.bit_length() * 1.0
+
+
+def _log_sum(a: float, b: float) -> float:
+    return max(a, b) + 1
+
+
+def _conjugate_bounds(node: Node, indices: dict[Node, int]) -> tuple[float, float]:
+    """Logarithms (base 2) of u and l of the bound, with the degree of each root noted."""
+    kind = node.kind
+    if kind == "num":
+        return _log2(abs(node.value.numerator)), _log2(node.value.denominator)
+    if kind == "const" and node.value == "i":
+        _join_field(4, indices)
+        return 0.0, 0.0
+    if kind == "fn" and node.value in ("sin", "cos", "tan"):
+        _join_field(4 * _angle_order(node.args[0]), indices)
+        return 2.0, 2.0 if node.value == "tan" else 1.0
+    if kind == "fn" and node.value == "root":
+        index = node.args[1].value
+        if node.args[1].kind != "num" or index.denominator != 1 or not 1 <= index <= 64:
+            raise ValueError
+        return _root_bounds(node, _conjugate_bounds(node.args[0], indices), int(index), indices)
+    if kind == "pow":
+        return _power_bounds(node, indices)
+    parts = [_conjugate_bounds(argument, indices) for argument in node.args]
+    if kind == "neg":
+        return parts[0]
+    if kind == "pct":
+        return parts[0][0], parts[0][1] + 7
+    if kind == "mul":
+        return sum(u for u, _ in parts), sum(low for _, low in parts)
+    if kind == "div":
+        (u1, l1), (u2, l2) = parts
+        return u1 + l2, l1 + u2
+    if kind == "add":
+        upper, lower = parts[0]
+        for u, low in parts[1:]:
+            upper, lower = _log_sum(upper + low, u + lower), lower + low
+        return upper, lower
+    raise ValueError
+
+
+def _root_bounds(
+    node: Node, inner: tuple[float, float], index: int, indices: dict[Node, int]
+) -> tuple[float, float]:
+    upper, lower = inner
+    indices[node] = index
+    if upper >= lower:
+        return (upper + (index - 1) * lower) / index, lower
+    return upper, (lower + (index - 1) * upper) / index
+
+
+def _power_bounds(node: Node, indices: dict[Node, int]) -> tuple[float, float]:
+    base, exponent = node.args
+    sign = 1
+    if exponent.kind == "neg":
+        exponent, sign = exponent.args[0], -1
+    if exponent.kind == "div" and all(part.kind == "num" for part in exponent.args):
+        exponent = Node("num", (), exponent.args[0].value / exponent.args[1].value)
+    if exponent.kind != "num" or not 0 <= exponent.value.numerator <= 4096:
+        raise ValueError
+    top, bottom = exponent.value.numerator, exponent.value.denominator
+    upper, lower = _conjugate_bounds(base, indices)
+    upper, lower = upper * top, lower * top
+    if bottom > 1:
+        if bottom > 64:
+            raise ValueError
+        upper, lower = _root_bounds(node, (upper, lower), bottom, indices)
+    return (upper, lower) if sign == 1 else (lower, upper)
+
+
+def _angle_order(node: Node) -> int:
+    """The denominator of an angle in half turns; ValueError if it is no such multiple."""
+    from graders.forms import Forms
+
+    forms = Forms(Work(500))
+    try:
+        top = forms.build(node).top
+    except (LimitReachedError, UnreadableError) as error:
+        raise ValueError from error
+    if not top:
+        return 1
+    if list(top) != [(("c:pi", Fraction(1)),)]:
+        raise ValueError
+    order = next(iter(top.values())).denominator
+    if order > 400:
+        raise ValueError
+    return order
