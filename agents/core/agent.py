@@ -123,7 +123,15 @@ class Agent:
         if done == config.iterations:
             self._evaluate(report, "after")
         folder = self._save(report, done)
-        extra = {"interrupted": done < config.iterations, "num_tokens": self.num_tokens}
+        extra: dict[str, Any] = {
+            "interrupted": done < config.iterations,
+            "num_tokens": self.num_tokens,
+        }
+        extra["next"] = [
+            f"tensorboard --logdir {self.folder}",
+            f"python -m agents.{self.name} --config {self.folder / 'config.yaml'} "
+            f"--model {folder} --output_dir {self.folder}-more",
+        ]
         report.summary({"env": config.env, "checkpoint": str(folder), **extra})
 
     def _iterate(self, iteration: int, report: Reporter, interrupt: Interrupt) -> bool:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from agents.core.config import TrainingConfig, command_errors, parse_config
 from agents.core.interrupt import Interrupt
 from agents.core.policy import Policy
@@ -60,6 +62,8 @@ def run_training(
     with command_errors():
         config = parse_config(config_class, argv, tiny=tiny, description=description)
         folder = prepare_run_folder(config, trainer_class.name)
+        if config.threads:
+            torch.set_num_threads(config.threads)
         try:
             trainer = trainer_class(config, folder)
         except BaseException:

@@ -87,6 +87,7 @@ class TrainingConfig(Options):
         "float32", "Precision of the policy.", paper="bfloat16"
     )
     device: str = option("auto", "Where the policy runs: auto, cpu, cuda, cuda:1, mps.")
+    threads: int = option(0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0)
     seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
     output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")
 
