@@ -15,6 +15,7 @@ __all__ = ["GRADERS", "Grade", "Grader", "Verdict", "get_grader"]
 GRADERS = {
     "exact": "graders.normalize:grade_exact",
     "gsm8k": "graders.numeric:grade_gsm8k",
+    "math": "graders.math_grader:grade_math",
 }
 """Short names of the graders, each with the object that it stands for."""
 

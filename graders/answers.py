@@ -40,6 +40,10 @@ def read_answer(text: str) -> Node:
         node = _base_numeral(base[1], base[2] or base[3])
         if node:
             return node
+    if text[:1].isalpha() and len(text) < 100:
+        value = word_number(text)
+        if value is not None:
+            return num(value)
     if "m" in text[-5:].lower():
         text = _AM_PM.sub(lambda m: r"\text{ " + m[1].lower() + "m}", text)
     tokens = tokenize(text)

@@ -35,11 +35,11 @@ _SCAN = re.compile(
     re.DOTALL,
 )
 _GROUPED = re.compile(
-    r"(?<![\d.,])[1-9]\d{0,2}(?:(?:\{,\}|,\\!|\\,|,)\s?\d{3})+(?![\d])(?!(?:,|\{,\}|\\,)\d)"
+    r"(?<![\d.,])[1-9]\d{0,2}(?:(?:\{,\s*\}|,\\!|\\,|,)\s?\d{3})+(?![\d])(?!(?:,|\{,\}|\\,)\d)"
 )
-_SAFE_GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\{,\}|,\\!)\s?\d{3})+(?!\d)")
-_SEPARATORS = re.compile(r"\{,\}|,|\\!|\\,|\s")
-_BASE_WORD = re.compile(r"\\(?:text|mathrm|textnormal|mbox)\s*\{\s*(?:base\s*)?([A-Za-z]+)\s*\}")
+_SAFE_GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\{,\s*\}|,\\!)\s?\d{3})+(?!\d)")
+_SEPARATORS = re.compile(r"\{,\s*\}|,|\\!|\\,|\s")
+_UNIT_AHEAD = re.compile(r"\s*(?:$|[,;.)\]}=])")
 
 
 def join_groups(text: str) -> str:
@@ -104,6 +104,8 @@ def tokenize(text: str) -> list[Token]:
     >>> [token.text for token in tokenize("\\dfrac{1{,}250}{3}\\,x")]
     ['frac', '{', '1250', '}', '{', '3', '}', 'x']
     """
+    if text.startswith("~"):
+        raise UnreadableError("an approximation")
     tokens: list[Token] = []
     _scan(join_groups(text), tokens, 0)
     return tokens
@@ -133,7 +135,10 @@ def _scan(text: str, tokens: list[Token], depth: int) -> None:
         elif kind == "esc":
             _escape(value, tokens, space)
         elif kind == "word":
-            _letters(value, tokens, space)
+            if value in ("min", "sec") and _UNIT_AHEAD.match(text, position):
+                tokens.append(Token("word", value, space))
+            else:
+                _letters(value, tokens, space)
         else:
             tokens.append(Token("op", value, space))
         space = False

@@ -42,7 +42,7 @@ _LABEL = re.compile(
 _PAIRS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"),
           ("__", "__"))  # fmt: skip
 _SPACES = r"(?:\s|~|\\[,;:! ]|\\q?quad(?![a-zA-Z]))+"
-_LEAD = re.compile(rf"^(?:{_SPACES}|\\displaystyle(?![a-zA-Z])|=(?!=))+")
+_LEAD = re.compile(rf"^(?!~)(?:{_SPACES}|\\displaystyle(?![a-zA-Z])|=(?!=))+")
 
 
 def fold_unicode(text: str) -> str:

@@ -263,7 +263,7 @@ def _real_sets(c: Comparison, gold: Node, pred: Node) -> object:
                 return _PASS
         if side.kind == "tuple" and sides[other].kind == "rel" and "in" in sides[other].value:
             return _PASS
-    if not all(_is_real_set(n) or n.kind in ("tuple", "set", "list", "text") for n in sides):
+    if not all(_is_real_set(n) or n.kind in ("tuple", "set", "list", "text", "rel") for n in sides):
         return _PASS
     try:
         return c.sets.equal(sides[0], sides[1])
@@ -300,8 +300,6 @@ def _inequalities(c: Comparison, gold: Node, pred: Node) -> object:
 
 def _relations(c: Comparison, gold: Node, pred: Node) -> object:
     if gold.kind != "rel" and pred.kind != "rel":
-        return _PASS
-    if "list" in (gold.kind, pred.kind):
         return _PASS
     labels = split_label(gold), split_label(pred)
     if gold.kind == pred.kind == "rel" and gold.value == pred.value == ("=",):
@@ -365,6 +363,9 @@ def _assignments(c: Comparison, gold: Node, pred: Node) -> object:
     labels = [split_label(n.args[0] if n.kind == "list" else n) for n in (gold, pred)]
     if labels[0] and labels[1] and labels[0][0] != labels[1][0]:
         return False
+    for index, (node, pair) in enumerate(zip((gold, pred), labels, strict=True)):
+        if node.kind == "rel" and pair is not None:
+            plain[index] = pair[1]
     return c.same(plain[0], plain[1])
 
 

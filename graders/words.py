@@ -149,12 +149,12 @@ def word_number(text: str) -> Fraction | None:
     """
     words = text.lower().replace("-", " ").split()
     sign = -1 if words[:1] in (["minus"], ["negative"]) else 1
+    spelled = sign == -1
     words = [word for word in words[sign == -1 :] if word != "and"]
     if not words or len(words) > 12:
         return None
     total = Fraction(0)
     part = Fraction(0)
-    spelled = False
     for word in words:
         if word in NUMBER_WORDS:
             part += NUMBER_WORDS[word]
@@ -165,7 +165,7 @@ def word_number(text: str) -> Fraction | None:
             part = Fraction(0)
             spelled = True
             continue
-        elif len(words) > 1 and word is words[0] and _NUMERAL.fullmatch(word):
+        elif (len(words) > 1 or spelled) and word is words[0] and _NUMERAL.fullmatch(word):
             part = Fraction(word)
             continue
         else:
