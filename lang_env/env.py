@@ -11,101 +11,28 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from graders import Grade
 from lang_env.build import build_mdp
 from lang_env.episode import Episode
-from lang_env.mdp import TokenMDP
 from lang_env.problem import Problem
 from lang_env.prompts import PromptTemplate
-from lang_env.rendering import draw_episode, draw_text
-from lang_env.segmenters import Segmenter, split_at
+from lang_env.rendering import draw_text
+from lang_env.segmenters import Segmenter
+from lang_env.shell import (
+    MDPAttributes,
+    Observation,
+    checked_render_mode,
+    draw,
+    observation_space,
+)
 from lang_env.snapshot import Snapshot
 from lang_env.sources import Problems
-from lang_env.stopping import StopChecker
 from lang_env.tokenizers import Tokenizer
-
-Observation = dict[str, NDArray[np.int32]]
-"""``tokens`` [L], right padded, and ``length`` [1]."""
 
 Step = tuple[Observation, float, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated, info."""
-
-
-class MDPAttributes:
-    """What engines and agents read from an environment, single or vectorised.
-
-    Attributes:
-        mdp: The fixed part of the environment.
-    """
-
-    mdp: TokenMDP
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer that the ids belong to."""
-        return self.mdp.tokenizer
-
-    @property
-    def prompt(self) -> PromptTemplate:
-        """The prompt template."""
-        return self.mdp.prompt
-
-    @property
-    def segmenter(self) -> Segmenter:
-        """Where a reasoning step ends."""
-        return self.mdp.segmenter
-
-    @property
-    def stop_checker(self) -> StopChecker:
-        """The stop rules, for engines."""
-        return self.mdp.stop_checker
-
-    @property
-    def stop_token_ids(self) -> tuple[int, ...]:
-        """Ids that end a response."""
-        return self.mdp.stop_checker.stop_token_ids
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Strings that end a response."""
-        return self.mdp.stop_checker.stop
-
-    @property
-    def max_prompt_tokens(self) -> int:
-        """Longest prompt."""
-        return self.mdp.max_prompt_tokens
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Longest response."""
-        return self.mdp.max_new_tokens
-
-    @property
-    def max_length(self) -> int | None:
-        """Longest prompt and response together, or None."""
-        return self.mdp.max_length
-
-    @property
-    def split(self) -> str:
-        """Part of the source that the problems are from."""
-        return self.mdp.split
-
-    @property
-    def num_problems(self) -> int | None:
-        """How many problems can be drawn, or None for a generator."""
-        return self.mdp.pool.num_problems
-
-    @property
-    def num_filtered(self) -> int:
-        """How many problems of a finite source were left out as their prompt is too long."""
-        return self.mdp.pool.num_filtered
-
-    @property
-    def valid_indices(self) -> tuple[int, ...] | None:
-        """What ``reset(options={"index": i})`` takes, or None for a generator (any i >= 0)."""
-        return self.mdp.pool.valid_indices
 
 
 class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
@@ -227,8 +154,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             IndexError: No problem has that index.
         """
         super().reset(seed=seed)
-        self._episode = self.mdp.begin(self._episode, self.np_random, options)
-        return self._observed()
+        return self._begun(self.mdp.begin(self._episode, self.np_random, options))
 
     def step(self, action: np.int64 | int) -> Step:
         """Appends one token.
@@ -237,8 +163,11 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             ValueError: The action is no id of the tokenizer.
             gymnasium.error.ResetNeeded: There is no running episode.
         """
-        episode = self._running()
-        reward = self.mdp.step(episode, action)
+        episode = self._started()
+        token, outcome = self.mdp.judge(episode, action)
+        reward = episode.apply((token,), outcome)
+        self._row[self._filled] = token
+        self._filled += 1
         return self._stepped(episode, reward)
 
     def play(self, tokens: Sequence[int]) -> Step:
@@ -252,8 +181,9 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
                 where it was.
             gymnasium.error.ResetNeeded: There is no running episode.
         """
-        episode = self._running()
-        reward = self.mdp.play(episode, tokens)
+        episode = self._started()
+        reward = episode.apply(*self.mdp.judge_all(episode, tokens))
+        self._write(episode)
         return self._stepped(episode, reward)
 
     def snapshot(self, include_rng: bool = False) -> Snapshot:
@@ -266,7 +196,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         Raises:
             gymnasium.error.ResetNeeded: Nothing was reset yet.
         """
-        return self.mdp.snapshot(self._running(), self.np_random if include_rng else None)
+        return self.mdp.snapshot(self._started(), self.np_random if include_rng else None)
 
     def restore(self, snapshot: Snapshot) -> tuple[Observation, dict[str, Any]]:
         """Goes to a state, from this environment or another, running or finished.
@@ -274,49 +204,51 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         Raises:
             ValueError: The snapshot does not fit this environment.
         """
-        self._episode = self.mdp.restore(self._episode, snapshot, self.np_random)
-        return self._observed()
+        return self._begun(self.mdp.restore(self._episode, snapshot, self.np_random))
 
     @property
     def problem(self) -> Problem:
         """The problem of the current episode."""
-        return self._running().problem
+        return self._started().problem
 
     @property
     def prompt_tokens(self) -> list[int]:
         """Prompt ids of the current episode."""
-        return self._running().prompt.tolist()
+        return self._started().prompt.tolist()
 
     @property
     def response_tokens(self) -> list[int]:
         """Response ids of the current episode so far."""
-        return self._running().response.tolist()
+        return self._started().response.tolist()
 
     @property
     def remaining(self) -> int:
         """Tokens that this episode may still have; 0 when it has ended."""
-        return self._running().remaining
+        return self._started().remaining
 
     def render(self) -> str | None:
         """Returns a drawing for "ansi"; "human" is drawn at every reset, step and play already."""
         if self.render_mode != "ansi":
             return None
-        return draw_text(draw(self.mdp, self._running()))
+        return draw_text(draw(self.mdp, self._started()))
 
-    def _running(self) -> Episode:
+    def _started(self) -> Episode:
         if self._episode is None:
             raise ResetNeeded("call reset() before anything else")
         return self._episode
 
-    def _observe(self, episode: Episode) -> Observation:
+    def _write(self, episode: Episode) -> None:
         self._filled = episode.write(self._row, self._filled, self.mdp.pad)
+
+    def _observe(self) -> Observation:
         return {"tokens": self._row.copy(), "length": np.array((self._filled,), np.int32)}
 
-    def _observed(self) -> tuple[Observation, dict[str, Any]]:
-        episode = self._running()
+    def _begun(self, episode: Episode) -> tuple[Observation, dict[str, Any]]:
+        self._episode = episode
+        self._write(episode)
         if self.render_mode == "human":
             Console().print(draw(self.mdp, episode))
-        return self._observe(episode), episode.info()
+        return self._observe(), episode.info()
 
     def _stepped(self, episode: Episode, reward: float) -> Step:
         outcome = episode.outcome
@@ -324,31 +256,4 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         truncated = outcome is not None and outcome.truncated
         if self.render_mode == "human":
             Console().print(draw(self.mdp, episode))
-        return self._observe(episode), reward, terminated, truncated, episode.info()
-
-
-def observation_space(mdp: TokenMDP) -> spaces.Space[Observation]:
-    """Returns the observation space of one environment."""
-    length = mdp.observation_length
-    space: spaces.Space[Any] = spaces.Dict(
-        {
-            "tokens": spaces.Box(0, mdp.vocab_size - 1, (length,), np.int32),
-            "length": spaces.Box(0, length, (1,), np.int32),
-        }
-    )
-    return space
-
-
-def checked_render_mode(render_mode: str | None, known: Sequence[str]) -> str | None:
-    """Returns the mode; raises ValueError for one that is not known."""
-    if render_mode is not None and render_mode not in known:
-        raise ValueError(f"render_mode must be None or one of {list(known)}, got {render_mode!r}")
-    return render_mode
-
-
-def draw(mdp: TokenMDP, episode: Episode) -> RenderableType:
-    """Returns a drawing of an episode with its steps told apart."""
-    response = episode.response.tolist()
-    pieces = split_at(response, mdp.segmenter(response, mdp.tokenizer))
-    steps = [mdp.tokenizer.decode(piece) for piece in pieces]
-    return draw_episode(episode.problem, steps, episode.outcome, episode.length, episode.budget)
+        return self._observe(), reward, terminated, truncated, episode.info()

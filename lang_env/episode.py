@@ -48,12 +48,22 @@ class Episode:
         self.prompt, self.history = snapshot._prompt, snapshot._history
         self.length = snapshot.num_tokens
 
-    def extend(self, tokens: Sequence[int]) -> None:
-        """Appends ids to the response; no snapshot sees them."""
+    def apply(self, tokens: Sequence[int], outcome: Outcome | None) -> float:
+        """Appends ids to the response, which no snapshot sees, and ends the episode if it ends.
+
+        Args:
+            tokens: Ids that were judged.
+            outcome: How the episode ends by the last of them, or None.
+
+        Returns:
+            The reward.
+        """
         if self.history is not self._own or len(self.history) != self.length:
             self.history = self._own = self.history[: self.length]
         self.history.extend(tokens)
         self.length += len(tokens)
+        self.outcome = outcome
+        return 0.0 if outcome is None else outcome.score
 
     @property
     def response(self) -> array[int]:
@@ -101,7 +111,7 @@ class Episode:
         end = begin + self.length
         row[:begin] = np.frombuffer(self.prompt, np.int32)
         if self.length:
-            row[begin:end] = np.frombuffer(self.history, np.int32, self.length)
+            row[begin:end] = np.frombuffer(self.response, np.int32)
         if end < filled:
             row[end:filled] = pad
         return end

@@ -106,11 +106,14 @@ class TokenMDP:
         episode.begin(problem, prompt, budget)
         return episode
 
-    def step(self, episode: Episode, action: SupportsIndex) -> float:
-        """Appends one token and returns its reward.
+    def judge(self, episode: Episode, action: SupportsIndex) -> tuple[int, Outcome | None]:
+        """Decides what one more token does; ``episode.apply`` then does it.
+
+        Returns:
+            The token, and how the episode ends by it, or None if it goes on.
 
         Raises:
-            ValueError: The action is no id of the tokenizer; the episode is as before.
+            ValueError: The action is no id of the tokenizer.
             ResetNeeded: The episode has ended.
         """
         if episode.outcome is not None:
@@ -123,16 +126,19 @@ class TokenMDP:
         if checker.may_stop(token):
             reason = checker.finish([*episode.response, token])
         if reason is None and episode.length + 1 < episode.budget:
-            episode.extend((token,))
-            return 0.0
-        return self._finish(episode, (token,), reason)
+            return token, None
+        return token, self._grade(episode, (token,), reason)
 
-    def play(self, episode: Episode, tokens: Sequence[int]) -> float:
-        """Appends tokens, at least one, and returns the sum of their rewards.
+    def judge_all(
+        self, episode: Episode, tokens: Sequence[int]
+    ) -> tuple[array[int], Outcome | None]:
+        """Decides what more tokens do, at least one; ``episode.apply`` then does it.
+
+        Returns:
+            The tokens, and how the episode ends by the last, or None if it goes on.
 
         Raises:
-            ValueError: No tokens, one that is no id, or some beyond the end of the episode; the
-                episode is as before.
+            ValueError: No tokens, one that is no id, or some beyond the end of the episode.
             ResetNeeded: The episode has ended.
         """
         if episode.outcome is not None:
@@ -141,15 +147,14 @@ class TokenMDP:
         room = episode.budget - episode.length
         end = self.stop_checker.first_end(episode.response, ids if len(ids) <= room else ids[:room])
         if end is None and len(ids) < room:
-            episode.extend(ids)
-            return 0.0
+            return ids, None
         count, reason = (room, None) if end is None else end
         if len(ids) > count:
             raise ValueError(
                 f"the episode ends after {count} of the {len(ids)} tokens "
                 f"({reason or 'out of budget'}); play no token beyond its end"
             )
-        return self._finish(episode, ids, reason)
+        return ids, self._grade(episode, ids, reason)
 
     def snapshot(self, episode: Episode, rng: np.random.Generator | None = None) -> Snapshot:
         """Returns the state as a value, in constant time; ``rng``: whose state to include."""
@@ -173,9 +178,7 @@ class TokenMDP:
         Raises:
             ValueError: The snapshot does not fit this environment.
         """
-        if not isinstance(snapshot, Snapshot):
-            raise ValueError(f"a Snapshot is needed, got {snapshot!r:.80}")
-        budget = self._check_fit(snapshot)
+        budget = self.check_fit(snapshot)
         if snapshot.rng_state:
             _set_state(rng, snapshot.rng_state)
         if episode is None:
@@ -183,8 +186,14 @@ class TokenMDP:
         episode.load(snapshot, budget)
         return episode
 
-    def _check_fit(self, snapshot: Snapshot) -> int:
-        """Returns the budget; raises ValueError where the snapshot does not fit."""
+    def check_fit(self, snapshot: Snapshot) -> int:
+        """Returns the budget of a snapshot's episode here.
+
+        Raises:
+            ValueError: The snapshot does not fit this environment.
+        """
+        if not isinstance(snapshot, Snapshot):
+            raise ValueError(f"a Snapshot is needed, got {snapshot!r:.80}")
         prompt, length = len(snapshot._prompt), snapshot.num_tokens
         if snapshot.fingerprint != self.tokenizer.fingerprint:
             raise ValueError(
@@ -206,21 +215,19 @@ class TokenMDP:
                 f"this snapshot is not finished, and its {length} response tokens leave no budget "
                 f"here (max_new_tokens={self.max_new_tokens}, max_length={self.max_length})"
             )
+        if snapshot.rng_state:
+            _set_state(np.random.default_rng(0), snapshot.rng_state)
         return budget
 
-    def _finish(self, episode: Episode, tokens: Sequence[int], reason: str | None) -> float:
-        """Grades, and only then ends the episode: a failing grader changes nothing."""
+    def _grade(self, episode: Episode, tokens: Sequence[int], reason: str | None) -> Outcome:
+        """Returns how the episode ends after ``tokens``; ``reason`` None: by its budget."""
         if reason is None:
-            outcome = Outcome(False, True, self.unfinished_reward, "unfinished")
-        else:
-            text = self.stop_checker.text([*episode.response, *tokens], reason)
-            grade = self.grader(text, episode.problem.answer)
-            undecided = grade.verdict == Verdict.UNDECIDED
-            score = self.undecided_reward if undecided else float(grade.score)
-            outcome = Outcome(True, False, score, str(grade.verdict), grade.extracted)
-        episode.extend(tokens)
-        episode.outcome = outcome
-        return outcome.score
+            return Outcome(False, True, self.unfinished_reward, "unfinished")
+        text = self.stop_checker.text([*episode.response, *tokens], reason)
+        grade = self.grader(text, episode.problem.answer)
+        undecided = grade.verdict == Verdict.UNDECIDED
+        score = self.undecided_reward if undecided else float(grade.score)
+        return Outcome(True, False, score, str(grade.verdict), grade.extracted)
 
     def _as_ids(self, tokens: Sequence[int]) -> array[int]:
         try:
