@@ -7,10 +7,10 @@ import numpy as np
 from lang_env.sources.procedural.base import ProceduralSet
 from lang_env.sources.procedural.program import Program, Statement, worked_solution
 
-CHAIN_LEVELS = {1: 3, 2: 6, 3: 9, 4: 16}
+CHAIN_LEVELS = {1: 4, 2: 6, 3: 9, 4: 16}
 """Level -> operations of the one variable."""
 
-LEDGER_LEVELS = {1: (2, 2), 2: (3, 2), 3: (3, 3), 4: (4, 4)}
+LEDGER_LEVELS = {1: (2, 2), 2: (2, 3), 3: (3, 3), 4: (4, 4)}
 """Level -> (variables, operations of each); only one variable is asked."""
 
 _ADDENDS = (1, 2, 3, 4, 5)
@@ -47,13 +47,13 @@ def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
 
     Args:
         split: "train", "validation" or "test"; no question is in two of them.
-        level: 1 to 4 for 3, 6, 9 or 16 operations (default 3).
+        level: 1 to 4 for 4, 6, 9 or 16 operations (default 2).
 
     >>> problem = chain(level=1).problem(0)
     >>> len(problem.question.splitlines()), len(problem.solution.splitlines())
-    (4, 5)
+    (5, 6)
     """
-    level = _checked_level(level, dict(CHAIN_LEVELS), default=3)
+    level = _checked_level(level, dict(CHAIN_LEVELS), default=2)
     operations = CHAIN_LEVELS[level]
     return ProceduralSet("chain", lambda rng: _draw(rng, 1, operations), split=split, level=level)
 
@@ -63,13 +63,13 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
 
     Args:
         split: "train", "validation" or "test"; no question is in two of them.
-        level: 1 to 4 for 2x2, 3x2, 3x3 or 4x4 variables x operations (default 3).
+        level: 1 to 4 for 2x2, 2x3, 3x3 or 4x4 variables x operations (default 2).
 
     >>> problem = ledger(level=2).problem(0)
     >>> len(problem.question.splitlines()), problem.answer in "0123456789"
     (7, True)
     """
-    level = _checked_level(level, dict(LEDGER_LEVELS), default=3)
+    level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
     variables, operations = LEDGER_LEVELS[level]
     return ProceduralSet(
         "ledger", lambda rng: _draw(rng, variables, operations), split=split, level=level
@@ -77,13 +77,13 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
 
 
 def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet:
-    """Ledgers (three of four) and chains of one level; at level 3 both have nine statements.
+    """Ledgers (three of four) and chains of one level, which have as many statements.
 
     Args:
         split: "train", "validation" or "test"; no question is in two of them.
-        level: 1 to 4, see ``ledger`` and ``chain`` (default 3).
+        level: 1 to 4, see ``ledger`` and ``chain`` (default 2).
     """
-    level = _checked_level(level, dict(LEDGER_LEVELS), default=3)
+    level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
 
     def draw(rng: np.random.Generator) -> tuple[str, str, str]:
         if rng.random() < 0.25:
