@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
-from numpy.typing import NDArray
 from rich.console import Console
 
 from graders import Grade

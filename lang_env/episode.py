@@ -13,11 +13,19 @@ from lang_env.problem import Problem
 from lang_env.snapshot import Outcome, Snapshot
 
 
+class _History(array):  # type: ignore[type-arg]  # not subscriptable in Python 3.11
+    """Ids that are only ever appended to, and who may do so."""
+
+    __slots__ = ("owner",)
+    owner: object
+
+
 class Episode:
     """One episode: a problem, its prompt, and the response so far.
 
     The response is the first ``length`` ids of ``history``, which snapshots share. Only the episode
     that made an array appends to it, and only at its end; otherwise the prefix is copied first.
+    So threads with an environment each may share snapshots.
 
     Attributes:
         problem: The problem.
@@ -28,17 +36,19 @@ class Episode:
         outcome: How the episode ended, or None while it is running.
     """
 
-    __slots__ = ("_own", "budget", "history", "length", "outcome", "problem", "prompt")
+    __slots__ = ("_key", "budget", "history", "length", "outcome", "problem", "prompt")
 
     def __init__(self, problem: Problem, prompt: Sequence[int], budget: int) -> None:
         """Begins an episode."""
+        self._key = object()
+        self.history: array[int]
         self.begin(problem, prompt, budget)
 
     def begin(self, problem: Problem, prompt: Sequence[int], budget: int) -> None:
         """Begins a new episode in place."""
         self.problem, self.budget = problem, budget
         self.prompt = array("i", prompt)
-        self.history = self._own = array("i")
+        self._own_copy(array("i"))
         self.length = 0
         self.outcome: Outcome | None = None
 
@@ -58,12 +68,17 @@ class Episode:
         Returns:
             The reward.
         """
-        if self.history is not self._own or len(self.history) != self.length:
-            self.history = self._own = self.history[: self.length]
+        if len(self.history) != self.length or getattr(self.history, "owner", None) != self._key:
+            self._own_copy(self.response)
         self.history.extend(tokens)
         self.length += len(tokens)
         self.outcome = outcome
         return 0.0 if outcome is None else outcome.score
+
+    def _own_copy(self, ids: array[int]) -> None:
+        history = _History("i", ids)
+        history.owner = self._key
+        self.history = history
 
     @property
     def response(self) -> array[int]:

@@ -204,8 +204,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
         """Tokens that each episode may still have, shape [N]; 0 when it has ended."""
         return np.array([self._episode(i).remaining for i in range(self.num_envs)], np.int64)
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[misc, override]
+    @property  # type: ignore[misc]  # Gymnasium's own vector envs narrow it this way too
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The random generator of each episode."""
         return tuple(self._rng(i) for i in range(self.num_envs))
 
