@@ -59,6 +59,9 @@ def run_training(
         description: For ``--help``.
         argv: The command line; None: that of the process.
     """
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # the run has its own view of progress
     with command_errors():
         config = parse_config(config_class, argv, tiny=tiny, description=description)
         folder = prepare_run_folder(config, trainer_class.name)

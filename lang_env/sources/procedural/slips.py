@@ -55,7 +55,8 @@ def habit(operator: str, left: int, right: int, rates: SlipRates) -> tuple[int, 
     """
     truth = exact(operator, left, right)
     if operator == "-":
-        return (right - left, rates.borrow) if left < right else (truth, 0.0)
+        wrong = abs(left - right)
+        return (wrong, rates.borrow) if wrong != truth else (truth, 0.0)
     if _unit(operator, left, right, "fact") >= rates.facts:
         return truth, 0.0
     share = _unit(operator, left, right, "rate")

@@ -1,0 +1,174 @@
+"""The VinePPO command as its user types it, with tiny settings."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from transformers import AutoModelForCausalLM
+
+from agents.vineppo import VinePPO, VinePPOConfig, main
+
+SMALL = [
+    "--iterations", "2", "--num_prompts", "2", "--num_generations", "2", "--num_rollouts", "2",
+    "--eval_problems", "4", "--eval_samples", "2", "--threads", "1",
+]  # fmt: skip
+CLOCK = ("time", "seconds", "per_s")
+
+
+def _metrics(folder):
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [
+        {key: value for key, value in line.items() if not any(word in key for word in CLOCK)}
+        for line in lines
+    ]
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    assert main([*SMALL, "--output_dir", str(folder)]) == 0
+    return folder
+
+
+def test_a_run_leaves_what_the_design_promises(finished_run):
+    names = {path.name for path in finished_run.iterdir()}
+    assert {"config.yaml", "metrics.jsonl", "samples.jsonl", "summary.json"} <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    metrics = _metrics(finished_run)
+    assert [line["iteration"] for line in metrics] == [1, 2]
+    assert {
+        "reward", "reward_std", "frac_reward_zero_std", "kl", "entropy", "clip_ratio/region_mean",
+        "completions/mean_length", "completions/clipped_ratio", "num_tokens", "grad_norm",
+        "learning_rate", "sampling/sampling_logp_difference/max", "vine/k_fresh", "vine/states",
+    } <= set(metrics[0])  # fmt: skip
+    assert metrics[0]["sampling/sampling_logp_difference/max"] < 1e-3
+    summary = json.loads((finished_run / "summary.json").read_text())
+    assert set(summary["accuracy_before"]) == {"mean", "low", "high", "n"}
+    assert set(summary["accuracy"]["after"]) == {"greedy", "T=0.35", "T=1"}
+    assert {"rollout", "value", "grade", "update", "evaluate"} <= set(summary["seconds"])
+    assert summary["tokens"]["value"] > summary["tokens"]["rollout"] > 0
+    assert (summary["iterations"], summary["seed"], summary["interrupted"]) == (2, 0, False)
+    AutoModelForCausalLM.from_pretrained(summary["checkpoint"])
+
+
+def test_samples_show_steps_with_advantages_and_values(finished_run):
+    lines = [json.loads(line) for line in (finished_run / "samples.jsonl").read_text().splitlines()]
+    assert [line["iteration"] for line in lines] == [1, 2]
+    for line in lines:
+        assert len(line["steps"]) == len(line["advantages"]) == len(line["values"]) > 1
+        total = line["values"][0] + sum(line["advantages"])
+        assert total == pytest.approx(line["reward"]), "advantages telescope to reward - V(prompt)"
+
+
+def test_the_same_seed_gives_the_same_numbers(finished_run, tmp_path):
+    main([*SMALL, "--output_dir", str(tmp_path / "again")])
+    assert _metrics(tmp_path / "again") == _metrics(finished_run)
+    main([*SMALL, "--seed", "1", "--output_dir", str(tmp_path / "other")])
+    assert _metrics(tmp_path / "other") != _metrics(finished_run)
+
+
+def test_a_run_can_go_on_from_a_checkpoint(finished_run, tmp_path):
+    checkpoint = json.loads((finished_run / "summary.json").read_text())["checkpoint"]
+    arguments = ["--config", str(finished_run / "config.yaml"), "--model", checkpoint]
+    assert main([*arguments, "--iterations", "1", "--output_dir", str(tmp_path / "more")]) == 0
+
+
+@pytest.mark.parametrize("cap_fill", ["spread", "zero"])
+def test_the_cap_runs(cap_fill, tmp_path):
+    arguments = ["--max_steps_valued", "1", "--cap_fill", cap_fill, "--beta", "0.01"]
+    assert main([*SMALL, *arguments, "--output_dir", str(tmp_path / "run")]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "run/samples.jsonl").read_text().splitlines()]
+    later = [line["advantages"][2:] for line in lines]
+    if cap_fill == "zero":
+        assert all(value == 0.0 for row in later for value in row)
+    else:
+        assert all(value == row[0] for row in later for value in row)
+
+
+def _data_folder():
+    folder = os.environ.get("LANG_ENV_DATA")
+    return os.path.join(folder, "gsm8k") if folder else None
+
+
+@pytest.mark.skipif(_data_folder() is None, reason="LANG_ENV_DATA names no folder with gsm8k/")
+def test_gsm8k_runs_with_the_same_command(tmp_path):
+    arguments = [
+        "--env", "GSM8K-v0", "--data", _data_folder(), "--iterations", "1", "--num_prompts", "2",
+        "--num_generations", "2", "--num_rollouts", "2", "--max_new_tokens", "16",
+        "--eval_problems", "2", "--eval_samples", "1", "--output_dir", str(tmp_path / "run"),
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    assert _metrics(tmp_path / "run")[0]["completions/max_length"] <= 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--env", "MathReson-v0"], "Did you mean: `MathReason`"),
+        (["--num_rollots", "3"], "Did you mean '--num_rollouts'?"),
+        (["--num_rollouts", "0"], "num_rollouts must be >= 1, got 0 (paper: 9)"),
+        (["--num_generations", "0"], "num_generations must be >= 1, got 0"),
+        (["--temperature", "0"], "temperature must be > 0, got 0"),
+        (["--max_new_tokens", "0"], "max_new_tokens must be >= 1, got 0"),
+        (["--config", "tiny_vinepo"], "Did you mean 'tiny_vineppo"),
+        (["--segmenter", "newlin"], "Did you mean 'newline'?"),
+        (["--grader", "gsm8"], "Did you mean 'gsm8k'?"),
+        (["--engine", "vlm"], "unknown engine 'vlm'"),
+        (["--env", "GSM8K-v0", "--data", "/no/such/folder"], "/no/such/folder"),
+        (["--max_new_tokens", "5000"], "context is 4096"),
+        (["--model", "/no/such/model"], "cannot load model '/no/such/model'"),
+    ],
+)
+def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
+    folder = tmp_path / "run"
+    with pytest.raises(SystemExit) as exit_info:
+        main([*arguments, "--output_dir", str(folder)])
+    error = capsys.readouterr().err
+    assert exit_info.value.code == 2
+    assert error.startswith("error: ")
+    assert message in error
+    assert not folder.exists(), "a command that never ran leaves nothing behind"
+
+
+def test_a_run_folder_is_never_written_over(finished_run, capsys):
+    before = (finished_run / "metrics.jsonl").read_text()
+    with pytest.raises(SystemExit):
+        main([*SMALL, "--output_dir", str(finished_run)])
+    assert "already holds a run" in capsys.readouterr().err
+    assert (finished_run / "metrics.jsonl").read_text() == before
+
+
+def test_the_defaults_are_the_papers():
+    config = VinePPOConfig()
+    assert (config.num_rollouts, config.num_prompts, config.num_generations) == (9, 64, 8)
+    assert (config.learning_rate, config.epsilon, config.beta) == (1e-6, 0.2, 1e-4)
+    assert VinePPO.name == "vineppo"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
+def test_ctrl_c_ends_cleanly_with_what_was_learned(tmp_path):
+    folder = tmp_path / "run"
+    command = [
+        sys.executable, "-m", "agents.vineppo", *SMALL, "--iterations", "1000",
+        "--output_dir", str(folder),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    metrics = folder / "metrics.jsonl"
+    while time.monotonic() < deadline and process.poll() is None:
+        if metrics.exists() and len(metrics.read_text().splitlines()) >= 2:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "saved in" in output
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["interrupted"] is True
+    assert summary["iterations"] >= 2
+    AutoModelForCausalLM.from_pretrained(summary["checkpoint"])
