@@ -95,7 +95,9 @@ class StopChecker:
         """Returns where the response ``prefix + tokens`` first ends within ``tokens``.
 
         It is the same as asking ``finish`` after each token, with few decodings: a text that holds
-        a stop string goes on holding it, so that its place can be bisected.
+        a stop string goes on holding it, so that its place can be bisected. Only bytes that are no
+        character can take it back (a byte-fallback decoder replaces the whole run of bytes); then
+        each candidate is asked.
 
         Args:
             prefix: The response so far; it has not ended.
@@ -115,8 +117,15 @@ class StopChecker:
             def ended(i: int) -> bool:
                 return self._contains_stop(whole[: len(prefix) + i + 1])
 
-            if ended(asked[-1]):
-                return asked[bisect_left(asked, True, key=ended)] + 1, STOP_STRING
+            text = self._tokenizer.decode(whole)
+            if _REPLACEMENT in text:
+                end = next((i for i in asked if ended(i)), None)
+            elif any(string in text for string in self.stop):
+                end = asked[bisect_left(asked, True, key=ended)]
+            else:
+                end = None
+            if end is not None:
+                return end + 1, STOP_STRING
         return None if place is None else (place + 1, STOP_TOKEN)
 
     def text(self, response: Sequence[int], reason: str | None) -> str:

@@ -112,8 +112,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
             seed: An int seeds episode i with ``seed + i``, a sequence of length N each with its
                 own; None goes on.
             options: ``{"reset_mask": bool [N]}`` resets the marked episodes only. "index",
-                "problem" and "snapshot" are as in ``TokenEnv``, for all episodes, or a list of
-                length N with one for each (None: draw).
+                "problem" and "snapshot" are as in ``TokenEnv``, for all episodes, or a list or
+                array of length N with one for each (None: draw).
 
         Raises:
             TypeError: The mask is no array of bool.
@@ -287,7 +287,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
                     f"unknown reset option {name!r}.{nearest(str(name), known)} Known: "
                     f"{', '.join(known)}"
                 )
-            values = value if isinstance(value, list) else [value] * self.num_envs
+            per_episode = isinstance(value, (list, tuple, np.ndarray))
+            values = list(value) if per_episode else [value] * self.num_envs
             if len(values) != self.num_envs:
                 raise ValueError(
                     f"option {name!r} needs a list of {self.num_envs}, got {len(values)}"

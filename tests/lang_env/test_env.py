@@ -281,35 +281,6 @@ def test_options_that_do_not_fit_are_refused(options, error, message):
     assert env.snapshot() == state
 
 
-def test_overlong_prompts_of_a_finite_set_are_filtered():
-    problems = [*PROBLEMS, Problem("long", "x" * 20, "1"), Problem("fits", "x" * 10, "1")]
-    env = make(problems=ProblemList(problems))
-    assert (env.num_problems, env.num_filtered) == (9, 1)
-    assert env.valid_indices == (*range(8), 9)
-    assert "long" not in {env.reset(seed=seed)[1]["problem_id"] for seed in range(60)}
-    assert env.reset(options={"index": 9})[1]["problem_id"] == "fits"
-    with pytest.raises(ValueError, match=r"'long' has 22 tokens.*Raise max_prompt_tokens to 22"):
-        env.reset(options={"index": 8})
-    assert make(problems=problems, max_prompt_tokens=40, max_length=13).num_problems == 9
-    with pytest.raises(ValueError, match="none of the 8 prompts fits into 3 tokens"):
-        make(max_prompt_tokens=3)
-
-
-def test_what_is_filtered_is_measured_in_tokens():
-    problems = [Problem(f"{n}", "é" * n, "1") for n in range(1, 8)]  # two tokens each
-    env = make(problems=problems, max_prompt_tokens=10)
-    assert env.valid_indices == (0, 1, 2, 3)
-    env = make(problems=[Problem("w", " the" * 9, "1")], max_prompt_tokens=11)
-    assert env.num_filtered == 0
-
-
-def test_an_overlong_problem_of_a_generator_is_an_error():
-    env = make(problems="chain")
-    assert env.num_problems is None and env.valid_indices is None and env.num_filtered == 0
-    with pytest.raises(ValueError, match="Raise max_prompt_tokens"):
-        env.reset(seed=0)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

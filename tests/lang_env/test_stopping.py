@@ -3,11 +3,12 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from lang_env.stopping import StopChecker
-from lang_env.tokenizers import load_tokenizer
+from lang_env.tokenizers import RustBackedTokenizer, load_tokenizer
 
 BUILTIN = load_tokenizer("builtin")
 EOS = BUILTIN.eos_token_id
@@ -49,6 +50,52 @@ def by_finish(checker, response):
         if reason is not None:
             return end, reason
     return None
+
+
+def byte_fallback():
+    """A tokenizer as Llama's: a run of byte tokens decodes as a whole, or to U+FFFD each."""
+    pieces = [f"<0x{byte:02X}>" for byte in range(256)]
+    pieces += ["<unk>", "▁a", "a", ":", "▁", "é", "▁:\n"]
+    model = models.BPE(
+        {piece: i for i, piece in enumerate(pieces)}, [], unk_token="<unk>", byte_fallback=True
+    )
+    backend = Tokenizer(model)
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    return RustBackedTokenizer(backend, "byte_fallback")
+
+
+FALLBACK = byte_fallback()
+BYTES = [0x0A, 0xE2, 0x82, 0xAC, 0xC3, 0xA9, 0x3A, *range(257, len(FALLBACK))]
+
+
+@settings(deadline=None)
+@given(
+    response=st.lists(st.sampled_from(BYTES), max_size=9),
+    split=st.integers(0, 9),
+    stop=st.sampled_from([("\n",), ("\n\n",), ("€",), ("a€",), ("\n:",), ("é\n", "a")]),
+)
+def test_runs_of_bytes_that_are_no_text(response, split, stop):
+    checker = StopChecker(FALLBACK, [FALLBACK.encode("é")[-1]], stop)
+    expected = reference(FALLBACK, checker.stop_token_ids, stop, response)
+    assert by_finish(checker, response) == expected
+    if expected is None or expected[0] > split:
+        got = checker.first_end(response[:split], response[split:])
+        assert (got and (got[0] + split, got[1])) == expected
+
+
+def test_a_later_byte_does_not_take_a_stop_back():
+    checker = StopChecker(FALLBACK, [], ["\n"])
+    response = [0x0A, 0xE2]
+    assert FALLBACK.decode(response) == "\ufffd\ufffd"
+    assert checker.first_end((), response) == (1, "stop_string")
 
 
 STOPS = [(), ("\n\n",), ("€",), ("a€", ":\n"), (" the", "7"), ("\n\n\nProblem:",), ("x",), ("é\n",)]

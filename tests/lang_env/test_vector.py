@@ -135,7 +135,7 @@ def test_a_shorter_state_leaves_no_old_tokens_in_its_row():
 def test_options_may_differ_for_each_episode():
     envs = make()
     own = Problem("own", "9*9?", "81")
-    names = envs.reset(options={"index": [4, 5, 6]})[1]["problem_id"].tolist()
+    names = envs.reset(options={"index": np.array([4, 5, 6])})[1]["problem_id"].tolist()
     assert names == ["p4", "p5", "p6"]
     state = envs.snapshot(2)
     _, infos = envs.reset(options={"problem": [own, None, None], "snapshot": [None, state, None]})
