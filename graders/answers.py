@@ -9,7 +9,7 @@ from graders.lexer import Token, tokenize
 from graders.limits import MAX_CHARS, LimitReachedError
 from graders.nodes import Node, UnreadableError, num
 from graders.normalize import text_key
-from graders.words import SCALES, word_number
+from graders.words import SCALES, unit_key, word_number
 
 _RELATIONS = {
     "=": "=", "<": "<", ">": ">", "le": "<=", "ge": ">=", "ne": "!=", "approx": "~", "in": "in",
@@ -18,8 +18,9 @@ _RELATIONS = {
 _SET_OPERATORS = {"cup": "union", "cap": "inter", "setminus": "minus"}
 _BASE = re.compile(
     r"(?:\\(?:text|mathrm)\s*\{)?\(?\s*([0-9A-Z]+)\s*\)?\}?\s*"
-    r"(?:_\s*\{?\s*(?:\\(?:text|mathrm)\s*\{)?\s*([a-z0-9]+)\s*\}{0,2}|\s\(?base[\s-]([a-z0-9]+)\)?)"
+    r"(?:_\s*\{?\s*(?:\\(?:text|mathrm)\s*\{)?\s*([a-z0-9]+)\s*\}{0,2}|\s*(?:\\text\s*\{\s*)?\(?base[\s-]([a-z0-9]+)\)?\}?)"
 )
+_NO_UNITS = frozenset("of if else for not is was about than or the answer nor but to".split())
 _AM_PM = re.compile(r"(?:\\?[ ~])*(?<![A-Za-z\\])([aApP])\.?\s?[mM](?![A-Za-z])\.?")
 
 
@@ -188,7 +189,10 @@ class AnswerReader(ExpressionReader):
         self.money = False
         token = self.peek()
         if token.kind in ("text", "word"):
-            return self.words()
+            if self.peek(1).kind != "num" or unit_key([token.text]) != (("dollar", 1),):
+                return self.words()
+            self.take()
+            return _measured(self.sum(), ["dollar"])
         node = self.labelled() or self.sum()
         words: list[str] = ["dollar"] if self.money else []
         self.money = False
@@ -238,6 +242,8 @@ def _measured(node: Node, words: list[str]) -> Node:
         words = words[1:]
     if not words:
         return node
+    if not _NO_UNITS.isdisjoint(word.lower() for word in words):
+        raise UnreadableError("words that are no unit")
     key = text_key("".join(words))
     if key in ("percent", "pct", "percentage"):
         return Node("pct", (node,))

@@ -15,18 +15,23 @@ Prover = Callable[[Node, Node], bool | None]
 """The last layer: True and False are proofs, None is undecided."""
 
 _DIGITS = 50
-_POINTS = 5
+_SURE_DIGITS = 120
 _MAX_ZERO_BITS = 6000
+_PIECEWISE = frozenset({"floor", "ceil", "max", "min", "mod", "gcd", "lcm"})
 
 
-def same_value(left: Node, right: Node, work: Work, prove: Prover | None = None) -> bool | None:
+def same_value(
+    left: Node, right: Node, work: Work, prove: Prover | None = None, sampled: bool = True
+) -> bool | None:
     """Tells whether two expressions are equal as mathematics; None where that stays undecided.
 
     1. The same tree, or two rational numbers.
     2. Exact normal forms (``graders.forms``), which decide both ways where nothing is opaque.
     3. Values at 50 digits, at fixed random points: a difference refutes.
     4. Constants under roots: enough digits for a proof by a root bound.
-    5. ``prove``: algebra with SymPy, under a budget.
+    5. Identities in variables, with ``sampled``: the same values to 110 digits at more points of
+       many sizes, for expressions without floors and the like.
+    6. ``prove``: algebra with SymPy, under a budget.
 
     A bare ``log`` may mean either base e or base 10, the same one on both sides.
 
@@ -38,9 +43,9 @@ def same_value(left: Node, right: Node, work: Work, prove: Prover | None = None)
     """
     if left.kind == right.kind == "num":
         return bool(left.value == right.value)
-    first = _same_value(left, right, work, prove, 0)
+    first = _same_value(left, right, work, prove, 0, sampled)
     if first is not True and (_has_log(left) or _has_log(right)):
-        second = _same_value(left, right, work, prove, 10)
+        second = _same_value(left, right, work, prove, 10, sampled)
         return second if first is False else (second or None)
     return first
 
@@ -50,7 +55,7 @@ def _has_log(node: Node) -> bool:
 
 
 def _same_value(
-    left: Node, right: Node, work: Work, prove: Prover | None, log_base: int
+    left: Node, right: Node, work: Work, prove: Prover | None, log_base: int, sampled: bool
 ) -> bool | None:
     if left.kind in ("text", "tuple", "list", "set") or right.kind in ("text", "tuple", "list"):
         return False
@@ -70,37 +75,68 @@ def _same_value(
         if left == right:
             return True
     try:
-        if _refuted(left, right, work, log_base):
+        points = sample_points(variables(left) | variables(right), wide=False)
+        if _differ(left, right, points, _DIGITS, work, log_base):
             return False
-        if reason is None and _proved_by_bound(left, right, work, log_base):
+        if reason is not None:
+            return None
+        if _proved_by_bound(left, right, work, log_base):
             return True
+        if sampled and points[0] and not (_piecewise(left) or _piecewise(right)):
+            points = sample_points(set(points[0]), wide=True)
+            differ = _differ(left, right, points, _SURE_DIGITS, work, log_base)
+            if differ is not None:
+                return not differ
     except (LimitReachedError, UnreadableError):
         return None
-    return prove(left, right) if prove is not None and reason is None else None
+    return prove(left, right) if prove is not None else None
 
 
-def sample_points(names: set[str]) -> list[dict[str, Fraction]]:
-    """Fixed pseudo-random rational points, the same for the same names; positive ones first."""
-    stream = random.Random(20240517)
+def sample_points(names: set[str], wide: bool) -> list[dict[str, Fraction]]:
+    """Fixed pseudo-random rational points, the same for the same names.
+
+    Args:
+        names: The variables, at most 40; without any there is one empty point.
+        wide: Eleven points of sizes from 1/100 to 10,000 instead of five of the size of 1.
+    """
+    if len(names) > 40:
+        raise LimitReachedError("too many variables to sample")
+    if not names:
+        return [{}]
+    stream = random.Random(20240517 + wide)
+    sizes = [0, 0, 0, 0, 0] if not wide else [-1, -2, 0, 1, 2, 3, -1, 0, 1, 0, 2]
     points: list[dict[str, Fraction]] = []
-    for index in range(_POINTS if names else 1):
+    for index, size in enumerate(sizes):
         point = {}
         for name in sorted(names):
-            value = Fraction(stream.randint(100, 3000), 997)
-            point[name] = -value if index >= 3 and stream.random() < 0.7 else value
+            value = Fraction(stream.randint(100, 3000), 997) * Fraction(10) ** size
+            negative = index >= len(sizes) // 2 + 1 and stream.random() < 0.7
+            point[name] = -value if negative else value
         points.append(point)
     return points
 
 
-def _refuted(left: Node, right: Node, work: Work, log_base: int) -> bool:
-    """Tells whether the values differ at a point; where one is not real, only if neither is."""
-    names = variables(left) | variables(right)
-    if len(names) > 40:
-        raise LimitReachedError("too many variables to sample")
-    compared = 0
-    complex_differ = False
-    for point in sample_points(names):
-        evaluator = Evaluator(_DIGITS, point, work, log_base)
+def _has(node: Node, found: Callable[[Node], bool]) -> bool:
+    return found(node) or any(_has(argument, found) for argument in node.args)
+
+
+def _piecewise(node: Node) -> bool:
+    return _has(node, lambda n: n.kind == "fn" and n.value in _PIECEWISE)
+
+
+def _differ(
+    left: Node, right: Node, points: list[dict[str, Fraction]], digits: int, work: Work,
+    log_base: int,
+) -> bool | None:  # fmt: skip
+    """Tells whether the values differ at a point of the real domain; None without such points.
+
+    Where the expressions hold the imaginary unit, or no point is real, every point counts.
+    """
+    imaginary = any(_has(n, lambda n: n.kind == "const" and n.value == "i") for n in (left, right))
+    inside = elsewhere = 0
+    differ_elsewhere = False
+    for point in points:
+        evaluator = Evaluator(digits, point, work, log_base)
         try:
             a, b = evaluator.value(left), evaluator.value(right)
         except (ZeroDivisionError, ValueError, OverflowError, TypeError):
@@ -108,17 +144,18 @@ def _refuted(left: Node, right: Node, work: Work, log_base: int) -> bool:
         mp = evaluator.mp
         if not (mp.isfinite(a) and mp.isfinite(b)):
             continue
-        scale = max(abs(a), abs(b))
-        differ = bool(abs(a - b) > scale * mp.mpf(10) ** (8 - _DIGITS))
-        tiny = mp.mpf(10) ** (8 - _DIGITS)
-        real = all(abs(mp.im(v)) <= abs(v) * tiny for v in (a, b))
-        if real or not names:
-            compared += 1
+        tiny = mp.mpf(10) ** (8 - digits)
+        differ = bool(abs(a - b) > max(abs(a), abs(b)) * tiny)
+        if imaginary or not point or not evaluator.outside:
+            inside += 1
             if differ:
                 return True
         else:
-            complex_differ |= differ
-    return not compared and complex_differ
+            elsewhere += 1
+            differ_elsewhere |= differ
+    if not inside and elsewhere:
+        return differ_elsewhere
+    return False if inside else None
 
 
 def _proved_by_bound(left: Node, right: Node, work: Work, log_base: int) -> bool:

@@ -34,6 +34,9 @@ class Evaluator:
         point: Values of the variables.
         work: The step counter; higher precision costs more steps.
         log_base: The base of a bare log; 0 for e.
+
+    ``outside`` turns True where an even root or a logarithm of a negative number was met: the
+    point lies outside of the real domain.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Evaluator:
         self.work = work
         self.cost = 3 + digits // 50
         self.log_base = log_base
+        self.outside = False
 
     def value(self, node: Node) -> Any:
         """The value of a node as an mpmath number.
@@ -111,6 +115,8 @@ class Evaluator:
         size = abs(mp.mag(base)) + 1 if base else 1
         if abs(exponent) * size > _MAX_EXPONENT:
             raise LimitReachedError("a power too large to evaluate")
+        if not mp.isint(exponent):
+            self.outside |= bool(not mp.im(base) and base < 0)
         return mp.power(base, exponent)
 
     def _function(self, name: str, values: list[Any]) -> Any:
@@ -120,10 +126,12 @@ class Evaluator:
             index = values[1]
             if not mp.im(first) and first < 0 and mp.isint(index) and int(index) % 2:
                 return -mp.power(-first, 1 / index)
+            self.outside |= bool(not mp.im(first) and first < 0)
             return mp.power(first, 1 / index)
         if name in ("ln", "log"):
             if first == 0:
                 raise ZeroDivisionError
+            self.outside |= bool(not mp.im(first) and first < 0)
             value = mp.ln(first)
             return value / mp.ln(self.log_base) if name == "log" and self.log_base else value
         if name == "abs":

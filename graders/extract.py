@@ -16,7 +16,7 @@ _STOP_TOKENS = ("</s>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|im_start
                 "<|end_of_text|>", "<|start_header_id|>", "<end_of_turn>", "<｜end▁of▁sentence｜>",
                 "[INST]", "<|user|>", "<eos>")  # fmt: skip
 _STOP_LINE = re.compile(
-    r"\n[ \t>*#]*(?:Question|Problem|Q|User|Human|Instruction|Exercise)(?:\s+\d+)?[ \t*]*:"
+    r"\n[ \t>*#]*(?:Question|Problem|Q|User|Human|Instruction|Exercise)[ \t*]*:"
 )
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
 _JOINT = re.compile(

@@ -79,7 +79,7 @@ def _argument(reader: ExpressionReader, name: str) -> tuple[Node, ...]:
     factors: list[Node] = []
     while reader.starts_factor() and not reader.at("op", "(", "["):
         token = reader.peek()
-        if token.kind == "cmd" and (_is_function(token.text) or token.text.startswith("begin")):
+        if token.kind == "cmd" and _is_function(token.text):
             break
         factors.append(reader.factor())
     if not factors and reader.peek().kind == "cmd" and _is_function(reader.peek().text):

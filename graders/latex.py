@@ -16,7 +16,7 @@ from graders.words import FUNCTIONS, GREEK
 END = Token("end", "")
 _STOPS = frozenset(
     """end newline rbrace cup cap setminus le ge ne approx in equiv to and or rfloor rceil mod
-    pmod iff implies Rightarrow notin subset subseteq percent circ div times pm mp""".split()
+    pmod choose iff implies Rightarrow notin subset subseteq percent circ div times pm mp""".split()
 )
 _APPLIED = frozenset("fgFG")
 _MATRICES = frozenset("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix".split())
@@ -101,7 +101,12 @@ class ExpressionReader:
                 terms = [Node("pm", (head, term), sign)]
             else:
                 terms.append(term)
-        return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+        node = terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+        if self.at("cmd", "over", "choose"):  # TeX: the whole group before is the numerator
+            name = self.take().text
+            bottom = self.nested(self.sum)
+            node = div(node, bottom) if name == "over" else Node("fn", (node, bottom), "binom")
+        return node
 
     def term(self) -> Node:
         """A product, written with signs or by juxtaposition; division goes from left to right."""
@@ -116,7 +121,7 @@ class ExpressionReader:
                     factors[-1] = Node("pow", (factors[-1], self.signed_factor()))
                 else:
                     factors.append(self.signed_factor())
-            elif self.at("op", "/", "÷") or self.at("cmd", "div", "over"):
+            elif self.at("op", "/", "÷") or self.at("cmd", "div"):
                 self.take()
                 left = factors[0] if len(factors) == 1 else Node("mul", tuple(factors))
                 factors = [div(left, self.signed_factor())]
@@ -307,10 +312,6 @@ class ExpressionReader:
         """A bracketed group: grouping, absolute value, tuple or interval."""
         if text == "{":
             node = self.nested(self.statement)
-            if self.at("cmd", "over", "choose"):
-                name = self.take().text
-                bottom = self.nested(self.statement)
-                node = div(node, bottom) if name == "over" else Node("fn", (node, bottom), "binom")
             self.expect("op", "}")
             return node
         if text == "|":
@@ -325,7 +326,7 @@ class ExpressionReader:
             return Node("fn", (node,), "abs")
         if text == "$":
             self.money = True
-            return self.primary()
+            return self.signed_factor()
         if text in "([":
             return self.nested(lambda: self.items(text))
         raise UnreadableError(f"{text!r} begins no value")
@@ -395,7 +396,7 @@ class ExpressionReader:
             return self.letter("\\" + name)
         if name == "dollar":
             self.money = True
-            return self.factor()
+            return self.signed_factor()
         if name == "lbrace":
             return self.nested(self.braces)
         if name == "emptyset":
@@ -439,6 +440,13 @@ class ExpressionReader:
     def braces(self) -> Node:
         """A set in escaped braces, after the opening one."""
         members: list[Node] = []
+        if self.peek().kind == "let" and self.peek(1).text in ("|", ":"):  # \{x \mid x > 2\}
+            self.position += 2
+            condition = self.statement()
+            self.expect("cmd", "rbrace")
+            if condition.kind != "rel":
+                raise UnreadableError("a set without a condition")
+            return condition
         while not self.at("cmd", "rbrace"):
             members.append(self.statement())
             if not self.at("op", ",", ";"):

@@ -164,6 +164,9 @@ def _command(
     name = COMMANDS.get(name, name)
     if name in IGNORED:
         return position
+    if not name.isalpha():
+        tokens.append(Token("op", name, space))
+        return position
     following = re.compile(r"\s*").match(text, position)
     start = following.end() if following else position
     braced = text.startswith("{", start)
@@ -200,7 +203,7 @@ def _text(name: str, content: str, tokens: list[Token], space: bool, depth: int)
         if len(plain) == 1 and plain == stripped:
             tokens.append(Token("let", plain, space))
             return
-    if re.search(r"[\d\\$]", stripped) or (name == "mathbf" and not plain.isalpha()):
+    if re.search(r"[\d\\$%^]", stripped) or plain in ("lcm", "gcd") or (name == "mathbf" and not plain.isalpha()):
         if depth > 20:
             raise LimitReachedError("too many nested text commands")
         _scan(content, tokens, depth + 1)

@@ -90,7 +90,8 @@ def _compare_tidied(
     except UnreadableError:
         gold_node = None
     if gold_node is None or gold_node.kind in ("text", "sym"):
-        choice = _CHOICE.fullmatch(text_key(gold).upper())
+        key = text_key(gold)
+        choice = _CHOICE.fullmatch(key.upper() if gold.isupper() or "\\" in gold else key)
         if choice and _choice_matches(choice[1], pred, options):
             return True
     if gold_node is None or gold_node.kind == "text":
@@ -116,8 +117,8 @@ def _compare_tidied(
 
 def _choice_matches(letter: str, pred: str, options: Options) -> bool:
     """A multiple choice letter, alone or followed by the text of the option."""
-    if text_key(pred).upper() == letter:
-        return pred.strip() != letter.lower()
+    if text_key(pred).upper() == letter and "!" not in pred:
+        return len(pred.strip()) > 1 or pred.strip() == letter
     match = _CHOICE_LEAD.match(pred)
     if match is None or not options.choice_with_value:
         return False

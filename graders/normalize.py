@@ -20,18 +20,21 @@ _SIGNS = {
     "•": r"\cdot ", "÷": r"\div ", "∕": "/", "⁄": "/", "π": r"\pi ", "Π": r"\Pi ", "∞": r"\infty ",
     "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
     "±": r"\pm ", "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
-    "ℝ": r"\mathbb{R} ", "°": r"^\circ ", "º": r"^\circ ", "√": r"\surd ", "∛": r"\sqrt[3] ",
-    "∜": r"\sqrt[4] ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ",
+    "ℝ": r"\mathbb{R} ", "°": r"^\circ ", "º": r"^\circ ", "√": r"\surd ", "∛": r"\surd[3] ",
+    "∜": r"\surd[4] ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ",
     "λ": r"\lambda ", "φ": r"\phi ", "ω": r"\omega ", "δ": r"\delta ", "σ": r"\sigma ",
     "μ": r"\mu ", "ρ": r"\rho ", "τ": r"\tau ", "⟨": "(", "⟩": ")", "∶": ":", "′": "'", "’": "'",
     "€": r"\text{ euros}", "✓": "", "✔": "", "…": "...", "⌊": r"\lfloor ", "⌋": r"\rfloor ",
     "⌈": r"\lceil ", "⌉": r"\rceil ", "∠": r"\angle ", "ℤ": r"\mathbb{Z} ", "ε": r"\epsilon ",
     "ψ": r"\psi ", "Δ": r"\Delta ", "ℓ": r"\ell ", "∖": r"\setminus ", "∣": "|", "∧": r"\land ",
     "∨": r"\lor ", "，": ",", "、": ",", "⁻": "-", "£": r"\text{ pounds}",
+    "∗": "*", "≧": r"\ge ", "≦": r"\le ", "˚": r"^\circ ", "“": "", "”": "",
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
+_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*10(?=\s*\^)")
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\x00]")
 _RUN_SUPER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿˣ⁽⁾]+")
+_SMALL_FRACTION = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+)[⁄/∕]([₀₁₂₃₄₅₆₇₈₉]+)")
 _RUN_SUB = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋ₙᵢⱼₖₓ]+")
 _DOUBLED = re.compile(r"\\\\(?=[a-zA-Z(\[{%$,!;])")
 _LABEL = re.compile(
@@ -62,6 +65,9 @@ def fold_unicode(text: str) -> str:
         if m[0] in _VULGAR
         else m[0],
         text,
+    )
+    text = _SMALL_FRACTION.sub(
+        lambda m: m[1].translate(_SUPER) + "/" + m[2].translate(_SUB), text
     )
     text = _RUN_SUPER.sub(lambda m: "^{" + m[0].translate(_SUPER) + "}", text)
     text = _RUN_SUB.sub(lambda m: "_{" + m[0].translate(_SUB) + "}", text)
@@ -104,6 +110,8 @@ def tidy(text: str) -> str:
             text = text[match.end() :]
         if text == before:
             break
+    if "10" in text:
+        text = _TIMES.sub(r"\\times 10", text)
     if "$" in text:
         text = re.sub(r"(?<!\\)\$(?!\s*\d)", " ", text)
     return text
@@ -119,6 +127,8 @@ def _strip_tail(text: str) -> str:
             end -= 1
         elif escaped and char in ",;:! ":
             end -= 2
+        elif char == "\\" and not escaped:
+            end -= 1
         else:
             break
         if end and text[end - 1] == "\\" and (end < 2 or text[end - 2] != "\\"):
@@ -164,7 +174,7 @@ def text_key(text: str) -> str:
     """
     text = re.sub(r"\\[a-zA-Z]+\*?(?=\s*\{)", "", fold_unicode(text))
     text = re.sub(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|[{}$\s~`*]", "", text)
-    return text.casefold().strip(".,;:!()")
+    return text.casefold().strip(".,;:!()\"'")
 
 
 def clean_text(text: str) -> str:

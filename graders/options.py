@@ -27,6 +27,8 @@ class Options:
         approximate_twin: of ``2.17 \\approx \\frac{13}{6}`` the exact side counts.
         doubled_backslashes: ``\\\\frac12`` is read as ``\\frac12``.
         number_words: ``five`` equals 5.
+        sampled_identities: Two expressions in variables with the same values to 110 digits at
+            many points are equal; without, only what is proved is.
         stop_texts: ``Question:`` and ``Problem:`` at the start of a line, and chat tokens, end a
             completion.
         join_boxes: ``\\boxed{2} or \\boxed{3}`` is one list.
@@ -51,6 +53,7 @@ class Options:
     approximate_twin: bool = True
     doubled_backslashes: bool = True
     number_words: bool = True
+    sampled_identities: bool = True
     stop_texts: bool = True
     join_boxes: bool = True
     claims: bool = True

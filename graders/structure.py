@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from graders.equivalence import Prover, same_value
+from graders.evaluate import variables
 from graders.limits import LimitReachedError, Work
 from graders.matrices import as_matrix
 from graders.nodes import INFINITY, Node, UnreadableError
@@ -52,7 +53,9 @@ class Comparison:
 
     def value(self, gold: Node, pred: Node) -> Tri:
         """Equality of two expressions."""
-        return same_value(gold, pred, self.work, self.prove)
+        return same_value(
+            gold, pred, self.work, self.prove, self.options.sampled_identities
+        )
 
     def same(self, gold: Node, pred: Node) -> Tri:
         """Equality of two answers; None where it stays undecided."""
@@ -253,6 +256,8 @@ def _real_sets(c: Comparison, gold: Node, pred: Node) -> object:
     if not (_is_real_set(gold) or _is_real_set(pred)):
         return _PASS
     inequality = [_has_inequality(node) for node in (gold, pred)]
+    if all(inequality) and variables(gold) != variables(pred):
+        return False
     if inequality[0] != inequality[1] and not c.options.solved_inequalities:
         return False
     sides = [node for node in (gold, pred)]
@@ -331,8 +336,6 @@ def _mentions(value: Node, label: Node) -> bool:
 
 def _is_chain(node: Node) -> bool:
     """An evaluation such as ``2+3 = 5``: no variables."""
-    from graders.evaluate import variables
-
     return not variables(node)
 
 
@@ -350,6 +353,8 @@ def _assignments(c: Comparison, gold: Node, pred: Node) -> object:
         if other.kind in ("tuple", "list") and c.options.assignments_as_points:
             names = list(mapping) if other.kind == "list" and index == 0 else sorted(mapping, key=str)
             values = [mapping[name] for name in names]
+            if any(member.kind == "rel" for member in other.args):
+                return False
             if len(values) != len(other.args) or (other.kind == "tuple" and other.value != "()"):
                 return False
             return every(
@@ -371,6 +376,12 @@ def _assignments(c: Comparison, gold: Node, pred: Node) -> object:
 
 def _mapping(node: Node) -> dict[Node, Node] | None:
     """Names to values, for a list of assignments to different names."""
+    if node.kind == "rel":  # (x, y) = (1, 2)
+        label = split_label(node)
+        if label and label[0].kind == label[1].kind == "tuple":
+            names, values = label[0].args, label[1].args
+            return dict(zip(names, values, strict=True)) if len(names) == len(values) else None
+        return None
     if node.kind != "list":
         return None
     pairs = [split_label(member) for member in node.args]
