@@ -70,7 +70,11 @@ class SFTConfig(TrainingConfig):
         """Checks the regular expressions too."""
         super().__post_init__()
         for pattern, weight in self.emphasis.items():
-            if re.compile(pattern).groups < 1 or not weight > 0:
+            try:
+                grouped = re.compile(pattern).groups > 0
+            except re.error:
+                grouped = False
+            if not grouped or not weight > 0:
                 raise ValueError(
                     f"emphasis needs a regex with a group and a weight > 0, got {pattern!r}: "
                     f"{weight!r}"
