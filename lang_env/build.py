@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -74,4 +75,5 @@ def build_mdp(
         unfinished_reward=float(unfinished_reward),
         undecided_reward=float(undecided_reward),
         split=split,
+        padding=array("i", [vocabulary.pad_token_id or 0]) * (max_prompt_tokens + max_new_tokens),
     )

@@ -134,8 +134,6 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         self.observation_space = observation_space(self.mdp)
         self.action_space = spaces.Discrete(self.mdp.vocab_size)
         self._episode: Episode | None = None
-        self._row = np.full(self.mdp.observation_length, self.mdp.pad, np.int32)
-        self._filled = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -165,8 +163,6 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         episode = self._started()
         token, outcome = self.mdp.judge(episode, action)
         reward = episode.apply((token,), outcome)
-        self._row[self._filled] = token
-        self._filled += 1
         return self._stepped(episode, reward)
 
     def play(self, tokens: Sequence[int]) -> Step:
@@ -182,7 +178,6 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         """
         episode = self._started()
         reward = episode.apply(*self.mdp.judge_all(episode, tokens))
-        self._write(episode)
         return self._stepped(episode, reward)
 
     def snapshot(self, include_rng: bool = False) -> Snapshot:
@@ -236,18 +231,17 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             raise ResetNeeded("call reset() before anything else")
         return self._episode
 
-    def _write(self, episode: Episode) -> None:
-        self._filled = episode.write(self._row, self._filled, self.mdp.pad)
-
-    def _observe(self) -> Observation:
-        return {"tokens": self._row.copy(), "length": np.array((self._filled,), np.int32)}
+    def _observe(self, episode: Episode) -> Observation:
+        return {
+            "tokens": episode.padded(self.mdp.padding),
+            "length": np.array((episode.num_tokens,), np.int32),
+        }
 
     def _begun(self, episode: Episode) -> tuple[Observation, dict[str, Any]]:
         self._episode = episode
-        self._write(episode)
         if self.render_mode == "human":
             Console().print(draw(self.mdp, episode))
-        return self._observe(), episode.info()
+        return self._observe(episode), episode.info()
 
     def _stepped(self, episode: Episode, reward: float) -> Step:
         outcome = episode.outcome
@@ -255,4 +249,4 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         truncated = outcome is not None and outcome.truncated
         if self.render_mode == "human":
             Console().print(draw(self.mdp, episode))
-        return self._observe(), reward, terminated, truncated, episode.info()
+        return self._observe(episode), reward, terminated, truncated, episode.info()

@@ -111,22 +111,17 @@ class Episode:
             "is_success": outcome.verdict == "correct",
         }
 
-    def write(self, row: NDArray[np.int32], filled: int, pad: int) -> int:
-        """Writes prompt and response into a padded row, in place.
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of prompt and response."""
+        return len(self.prompt) + self.length
+
+    def padded(self, padding: array[int]) -> NDArray[np.int32]:
+        """Returns prompt, response and padding, int32, as a new array.
 
         Args:
-            row: One row of the observation, shape [L].
-            filled: How many places of ``row`` are not padding.
-            pad: Id of the padding.
-
-        Returns:
-            How many places are not padding now.
+            padding: L ids of padding; the result has the same length.
         """
-        begin = len(self.prompt)
-        end = begin + self.length
-        row[:begin] = np.frombuffer(self.prompt, np.int32)
-        if self.length:
-            row[begin:end] = np.frombuffer(self.response, np.int32)
-        if end < filled:
-            row[end:filled] = pad
-        return end
+        ids = self.prompt + self.response
+        ids.extend(padding[len(ids) :])
+        return np.frombuffer(ids, np.int32)

@@ -34,7 +34,11 @@ RESET_OPTIONS = ("index", "problem", "snapshot")
 
 @dataclass(frozen=True, slots=True)
 class TokenMDP:
-    """The fixed part of an environment; see ``TokenEnv`` for what each value means."""
+    """The fixed part of an environment; see ``TokenEnv`` for what each value means.
+
+    ``padding`` is an empty observation: L = max_prompt_tokens + max_new_tokens times the id that
+    fills unused places.
+    """
 
     pool: ProblemPool
     tokenizer: Tokenizer
@@ -47,6 +51,7 @@ class TokenMDP:
     unfinished_reward: float
     undecided_reward: float
     split: str
+    padding: array[int]
 
     @property
     def prompt(self) -> PromptTemplate:
@@ -57,17 +62,6 @@ class TokenMDP:
     def vocab_size(self) -> int:
         """V: every id is below it."""
         return len(self.tokenizer)
-
-    @property
-    def observation_length(self) -> int:
-        """L: places of an observation."""
-        return self.max_prompt_tokens + self.max_new_tokens
-
-    @property
-    def pad(self) -> int:
-        """The id that fills unused places of an observation."""
-        pad = self.tokenizer.pad_token_id
-        return 0 if pad is None else pad
 
     def budget(self, prompt_length: int) -> int:
         """Returns how many tokens a response to a prompt of this length may have."""

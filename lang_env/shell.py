@@ -99,7 +99,7 @@ class MDPAttributes:
 
 def observation_space(mdp: TokenMDP) -> spaces.Space[Observation]:
     """Returns the observation space of one environment."""
-    length = mdp.observation_length
+    length = len(mdp.padding)
     space: spaces.Space[Any] = spaces.Dict(
         {
             "tokens": spaces.Box(0, mdp.vocab_size - 1, (length,), np.int32),

@@ -97,8 +97,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._rngs: list[np.random.Generator | None] = [None] * num_envs
         self._episodes: list[Episode | None] = [None] * num_envs
-        self._rows = np.full((num_envs, self.mdp.observation_length), self.mdp.pad, np.int32)
-        self._filled = np.zeros((num_envs, 1), np.int32)
+        self._rows = np.tile(np.array(self.mdp.padding, np.int32), (num_envs, 1))
+        self._lengths = np.zeros((num_envs, 1), np.int32)
 
     def reset(
         self,
@@ -150,8 +150,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
             episode.apply((token,), outcome)
             for episode, (token, outcome) in zip(episodes, judged, strict=True)
         ]
-        self._rows[np.arange(self.num_envs), self._filled[:, 0]] = [token for token, _ in judged]
-        self._filled += 1
+        self._rows[np.arange(self.num_envs), self._lengths[:, 0]] = [token for token, _ in judged]
+        self._lengths += 1
         return self._stepped(range(self.num_envs), np.array(rewards))
 
     def play(self, tokens: Sequence[Sequence[int]]) -> VectorStep:
@@ -233,14 +233,14 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
     def _write(self, chosen: Iterable[int]) -> None:
         """Brings the rows of these episodes up to date."""
         for i in chosen:
-            filled = int(self._filled[i, 0])
-            self._filled[i, 0] = self._episode(i).write(self._rows[i], filled, self.mdp.pad)
+            episode = self._episode(i)
+            self._rows[i], self._lengths[i] = episode.padded(self.mdp.padding), episode.num_tokens
 
     def _observed(self, chosen: Sequence[int]) -> tuple[Observation, dict[str, Any]]:
         if self.render_mode == "human":
             for i in chosen:
                 Console().print(draw(self.mdp, self._episode(i)))
-        observation = {"tokens": self._rows.copy(), "length": self._filled.copy()}
+        observation = {"tokens": self._rows.copy(), "length": self._lengths.copy()}
         return observation, self._infos(chosen)
 
     def _stepped(self, chosen: Sequence[int], rewards: NDArray[np.float64]) -> VectorStep:
