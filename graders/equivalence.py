@@ -82,7 +82,7 @@ def _same_value(
             return None
         if _proved_by_bound(left, right, work, log_base):
             return True
-        if sampled and points[0] and not (_piecewise(left) or _piecewise(right)):
+        if sampled and points[0] and _samples_decide(left, right):
             points = sample_points(set(points[0]), wide=True)
             differ = _differ(left, right, points, _SURE_DIGITS, work, log_base)
             if differ is not None:
@@ -120,8 +120,19 @@ def _has(node: Node, found: Callable[[Node], bool]) -> bool:
     return found(node) or any(_has(argument, found) for argument in node.args)
 
 
-def _piecewise(node: Node) -> bool:
-    return _has(node, lambda n: n.kind == "fn" and n.value in _PIECEWISE)
+def _samples_decide(*nodes: Node) -> bool:
+    """Tells whether samples tell expressions apart: no steps, and no huge or tiny numbers."""
+
+    def unfit(node: Node) -> bool:
+        if node.kind == "num":
+            size = max(abs(node.value.numerator), node.value.denominator)
+            return bool(size.bit_length() > 64)
+        if node.kind == "pow":
+            exponent = node.args[1].args[0] if node.args[1].kind == "neg" else node.args[1]
+            return exponent.kind == "num" and exponent.value > 32
+        return node.kind == "fact" or (node.kind == "fn" and node.value in _PIECEWISE)
+
+    return not any(_has(node, unfit) for node in nodes)
 
 
 def _differ(

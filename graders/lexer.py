@@ -39,6 +39,7 @@ _GROUPED = re.compile(
 )
 _SAFE_GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\{,\s*\}|,\\!)\s?\d{3})+(?!\d)")
 _SEPARATORS = re.compile(r"\{,\s*\}|,|\\!|\\,|\s")
+_VOWEL = re.compile("[aeiouy]", re.IGNORECASE)
 _UNIT_AHEAD = re.compile(r"\s*(?:$|[,;.)\]}=])")
 
 
@@ -135,7 +136,11 @@ def _scan(text: str, tokens: list[Token], depth: int) -> None:
         elif kind == "esc":
             _escape(value, tokens, space)
         elif kind == "word":
-            if value in ("min", "sec") and _UNIT_AHEAD.match(text, position):
+            noun = value in ("min", "sec") or (
+                space and len(value) > 2 and tokens and tokens[-1].kind == "num"
+                and value not in FUNCTIONS and value not in NAMES and _VOWEL.search(value)
+            )  # fmt: skip
+            if noun and _UNIT_AHEAD.match(text, position):
                 tokens.append(Token("word", value, space))
             else:
                 _letters(value, tokens, space)

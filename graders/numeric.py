@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(
     r"\s*(?P<sign>[-+]?)\s*\\?\$?\s*(?P<minus>-?)"
     r"(?P<int>[0-9]{1,3}(?:,[0-9]{3}){1,12}|[0-9]{0,60})(?P<dec>\.[0-9]{1,60})?"
-    r"\s*(?:\\?%)?(?P<rest>[ ]*(?:[a-zA-Z]{2,30}[ ]*){0,6})\.?\s*"
+    r"(?:\s?\\?%)?(?P<rest>[ ]*(?:[a-zA-Z]{2,30}[ ]*){0,6})\.?\s*"
 )
 _LAST = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _HEDGED = frozenset("or and to not about percent million billion thousand hundred dozen".split())

@@ -128,9 +128,9 @@ def is_word(letters: str) -> bool:
     low = letters.lower()
     if low in UNITS or low in NUMBER_WORDS or low in SCALES or low in _COMMON:
         return True
-    if len(letters) < 4 or list(low) == sorted(low):
+    if len(letters) < 4 or low in "abcdefghijklmnopqrstuvwxyz":
         return False
-    return any(letter in "aeiouy" for letter in low[1:])
+    return low[0] in "aeiou" or any(letter in "aeiouy" for letter in low[1:])
 
 
 _COMMON = frozenset(
