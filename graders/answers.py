@@ -1,4 +1,4 @@
-r"""Reads a whole answer: lists, relations, sets, ratios, quantities and words around expressions."""
+r"""Reads a whole answer: lists, relations, sets, ratios, quantities, words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _BASE = re.compile(
     r"(?:\\(?:text|mathrm)\s*\{)?\(?\s*([0-9A-Z]+)\s*\)?\}?\s*"
     r"(?:_\s*\{?\s*(?:\\(?:text|mathrm)\s*\{)?\s*([a-z0-9]+)\s*\}{0,2}|\s*(?:\\text\s*\{\s*)?\(?base[\s-]([a-z0-9]+)\)?\}?)"
 )
-_NO_UNITS = frozenset("of if else for not is was about than or the answer nor but to".split())
+_NO_UNITS = frozenset(
+    """of if else for not is was about than or the answer nor but to approx
+    approximately maybe probably perhaps roughly around possibly likely nearly almost either never
+    correct wrong true false must any every unknown""".split()
+)
 _AM_PM = re.compile(r"(?:\\?[ ~])*(?<![A-Za-z\\])([aApP])\.?\s?[mM](?![A-Za-z])\.?")
 
 
@@ -31,8 +35,8 @@ def read_answer(text: str) -> Node:
         UnreadableError: It is no mathematics that the reader knows.
         LimitReachedError: It is longer, deeper or larger than the bounds of ``graders.limits``.
 
-    >>> read_answer("(1, 2)").value, read_answer("x \\ge 3").value, read_answer("15\\text{ cm}").kind
-    ('()', ('>=',), 'qty')
+    >>> read_answer("(1, 2)").value, read_answer("x \\ge 3").value
+    ('()', ('>=',))
     """
     if len(text) > MAX_CHARS:
         raise LimitReachedError(f"an answer of more than {MAX_CHARS} characters")
@@ -63,7 +67,7 @@ def _base_numeral(digits: str, base: str) -> Node | None:
     if not base.isdecimal() and value is None:
         return None
     size = int(base[:4]) if base.isdecimal() else int(value or 0)
-    if not 2 <= size <= 36 or not any(c.isdecimal() for c in digits) and size < 11:
+    if not 2 <= size <= 36 or (not any(c.isdecimal() for c in digits) and size < 11):
         return None
     if len(digits) == 1 and not digits.isdecimal():
         return None
@@ -127,7 +131,11 @@ class AnswerReader(ExpressionReader):
         joints: list[str] = []
         while True:
             joint = ""
-            while self.at("op", ",", ";") or self.at("word", "and", "or") or self.at("cmd", "and", "or"):
+            while (
+                self.at("op", ",", ";")
+                or self.at("word", "and", "or")
+                or self.at("cmd", "and", "or")
+            ):
                 joint = self.take().text if joint in ("", ",", ";") else joint + self.take().text
             if not joint or self.peek().kind == "end":
                 break

@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 
-from graders.evaluate import Evaluator, variables, zero_bound_bits
+from graders.evaluate import Evaluator, variables
 from graders.forms import Forms, UndefinedError
 from graders.limits import LimitReachedError, Work
 from graders.nodes import Node, UnreadableError
+from graders.rootbound import zero_bound_bits
 
 Prover = Callable[[Node, Node], bool | None]
 """The last layer: True and False are proofs, None is undecided."""
@@ -23,7 +24,7 @@ _PIECEWISE = frozenset({"floor", "ceil", "max", "min", "mod", "gcd", "lcm"})
 def same_value(
     left: Node, right: Node, work: Work, prove: Prover | None = None, sampled: bool = True
 ) -> bool | None:
-    """Tells whether two expressions are equal as mathematics; None where that stays undecided.
+    r"""Tells whether two expressions are equal as mathematics; None where that stays undecided.
 
     1. The same tree, or two rational numbers.
     2. Exact normal forms (``graders.forms``), which decide both ways where nothing is opaque.
@@ -36,7 +37,7 @@ def same_value(
     A bare ``log`` may mean either base e or base 10, the same one on both sides.
 
     >>> from graders.answers import read_answer
-    >>> same_value(read_answer("2\\\\sqrt5"), read_answer("\\\\sqrt{20}"), Work())
+    >>> same_value(read_answer("2\\sqrt5"), read_answer("\\sqrt{20}"), Work())
     True
     >>> same_value(read_answer("(x+1)^2"), read_answer("x^2+1"), Work())
     False

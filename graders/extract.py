@@ -7,6 +7,7 @@ the last number. An empty or unterminated last box is no answer. All scans are l
 
 from __future__ import annotations
 
+import collections
 import re
 
 from graders.limits import MAX_COMPLETION
@@ -30,8 +31,11 @@ _CLAIM = re.compile(
     re.IGNORECASE,
 )
 _CLAIM_END = re.compile(r"\n|(?<![A-Z][a-z])[.!](?=\s+[A-Z]|\s*$)|(?<=[.!])\s|\$\$?\s*[.]\s")
-_AFTERTHOUGHT = re.compile(r"[,;]?\s+(?:as|so|because|since|which|where|when|for|by|after|in total"
-                           r"|hence|thus|i\.e\.)\b.*|,\s+(?:and\s+)?(?:we|this|it|that)\b.*", re.DOTALL)  # fmt: skip
+_AFTERTHOUGHT = re.compile(
+    r"[,;]?\s+(?:as|so|because|since|which|where|when|for|by|after|in total|hence|thus|i\.e\.)\b.*"
+    r"|,\s+(?:and\s+)?(?:we|this|it|that)\b.*",
+    re.DOTALL,
+)
 _LAST_NUMBER = re.compile(
     r"(?<![\d.,:/A-Za-z_])(?:-\s?)?\$?\s?(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?(?![\d:])"
     r"(?:\s?/\s?\d{1,60})?%?"
@@ -99,7 +103,9 @@ def boxes(text: str) -> list[tuple[int, int, str | None]]:
                           None if end is None else text[inside + 1 : end]))  # fmt: skip
         elif opening == "(":
             end = text.find(")", inside)
-            found.append((start, end + 1, text[inside + 1 : end]) if end >= 0 else (start, inside, None))
+            found.append(
+                (start, end + 1, text[inside + 1 : end]) if end >= 0 else (start, inside, None)
+            )
         else:
             bare = re.compile(r"[^\s$.,;{}]*(?:[.,]\d+)*").match(text, inside)
             end = bare.end() if bare else inside
@@ -141,15 +147,18 @@ def boxed_answer(text: str, join: bool = True) -> str | None:
     return ", ".join(part.strip() for part in reversed(parts))
 
 
+def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = collections.deque(pattern.finditer(text), maxlen=1)
+    return found[0] if found else None
+
+
 def claimed_answer(text: str) -> str | None:
     """What the last "the answer is" or "Answer:" claims, up to the end of its sentence.
 
     >>> claimed_answer("The answer is 5. No wait. The answer is 7, as required.")
     '7'
     """
-    match = None
-    for match in _CLAIM.finditer(text):
-        pass
+    match = _last_match(_CLAIM, text)
     if match is None:
         return None
     claim = text[match.end() :].strip()[:2000]
@@ -189,9 +198,7 @@ def extract_answer(text: str, format: str, options: Options = DEFAULTS) -> str |
             return boxed or None
     marked = hash_answer(text)
     if marked is None and format == "gsm8k" and options.claims:
-        hashes = None
-        for hashes in _HASHES.finditer(text):
-            pass
+        hashes = _last_match(_HASHES, text)
         if hashes:
             marked = text[hashes.end() :].partition("\n")[0].strip()
     if marked is not None:
@@ -203,9 +210,7 @@ def extract_answer(text: str, format: str, options: Options = DEFAULTS) -> str |
             return claim
     stripped = text.strip()
     if options.last_number and format == "gsm8k":
-        number = None
-        for number in _LAST_NUMBER.finditer(text):
-            pass
+        number = _last_match(_LAST_NUMBER, text)
         if number is not None:
             return number[0]
     if options.bare_answer and format == "math" and "\n" not in stripped and len(stripped) <= 400:

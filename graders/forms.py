@@ -155,8 +155,8 @@ class Forms:
         """``e^(i pi turns)``; exact where the denominator divides 12."""
         i: Mono = (("i", Fraction(1)),)
         if 12 % turns.denominator == 0:
-            return Form(poly_add(self.cosine(turns), poly_mul(
-                {i: Fraction(1)}, self.cosine(turns - Fraction(1, 2)), self.work), self.work))  # fmt: skip
+            sine = poly_mul({i: Fraction(1)}, self.cosine(turns - Fraction(1, 2)), self.work)
+            return Form(poly_add(self.cosine(turns), sine, self.work))
         self.exact = False
         mono, factor = settle({"E:i": turns})
         return Form({mono: factor})

@@ -123,7 +123,9 @@ def _absolute(forms: Forms, argument: Form) -> Form:
     if value is not None:
         return Form(constant(abs(value)))
     if argument.bottom is not ONE:
-        return forms.div(_absolute(forms, Form(argument.top)), _absolute(forms, Form(argument.bottom)))
+        return forms.div(
+            _absolute(forms, Form(argument.top)), _absolute(forms, Form(argument.bottom))
+        )
     imaginary = {m: c for m, c in argument.top.items() if ("i", Fraction(1)) in m}
     constants = all(g[0] in "pc" or g == "i" for mono in argument.top for g, _ in mono)
     if imaginary and constants:

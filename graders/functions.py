@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graders.nodes import PI, E, Node, UnreadableError, div, num
+from graders.words import FUNCTIONS
 
 if TYPE_CHECKING:
-    from graders.latex import ExpressionReader
+    from graders.primaries import PrimaryReader
 
 _ALIASES = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "ceiling": "ceil", "lg": "log10",
@@ -16,7 +17,7 @@ _INVERSE = {name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sec", "
 _MANY = frozenset({"gcd", "lcm", "max", "min"})
 
 
-def read_function(reader: ExpressionReader, name: str) -> Node:
+def read_function(reader: PrimaryReader, name: str) -> Node:
     r"""Reads what follows a function name; ``\sin^{-1}`` is the inverse function."""
     if name in ("sum", "prod"):
         return _big_operator(reader, name)
@@ -65,7 +66,7 @@ def _apply(name: str, base: Node | None, arguments: tuple[Node, ...]) -> Node:
     return Node("fn", (argument,), name)
 
 
-def _argument(reader: ExpressionReader, name: str) -> tuple[Node, ...]:
+def _argument(reader: PrimaryReader, name: str) -> tuple[Node, ...]:
     """One bracketed group, else the product that follows, up to the next function or sign."""
     if reader.at("op", "(", "[", "{"):
         node = reader.nested(reader.primary)
@@ -94,12 +95,10 @@ def _argument(reader: ExpressionReader, name: str) -> tuple[Node, ...]:
 
 
 def _is_function(name: str) -> bool:
-    from graders.words import FUNCTIONS
-
     return name in FUNCTIONS and name not in ("frac", "sqrt", "binom", "cbrt")
 
 
-def _big_operator(reader: ExpressionReader, name: str) -> Node:
+def _big_operator(reader: PrimaryReader, name: str) -> Node:
     """A sum or product over a running index: node ``sum`` with (index, low, high, body)."""
     reader.expect("op", "_")
     reader.expect("op", "{")

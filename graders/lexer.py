@@ -208,7 +208,11 @@ def _text(name: str, content: str, tokens: list[Token], space: bool, depth: int)
         if len(plain) == 1 and plain == stripped:
             tokens.append(Token("let", plain, space))
             return
-    if re.search(r"[\d\\$%^]", stripped) or plain in ("lcm", "gcd") or (name == "mathbf" and not plain.isalpha()):
+    if (
+        re.search(r"[\d\\$%^]", stripped)
+        or plain in ("lcm", "gcd")
+        or (name == "mathbf" and not plain.isalpha())
+    ):
         if depth > 20:
             raise LimitReachedError("too many nested text commands")
         _scan(content, tokens, depth + 1)

@@ -6,13 +6,13 @@ verdicts as an idle one.
 
 from __future__ import annotations
 
-MAX_CHARS = 30_000
+MAX_CHARS = 10_000
 """Longest answer that is read, in characters after clean-up."""
 
 MAX_COMPLETION = 400_000
 """Longest completion whose answer is looked for, in characters; of a longer one, the last part."""
 
-MAX_TOKENS = 30_000
+MAX_TOKENS = 8_000
 """Most tokens that one answer may hold."""
 
 MAX_DEPTH = 40
@@ -27,13 +27,13 @@ MAX_BITS = 1 << 19
 MAX_FACTORIAL = 3000
 """Largest n of an n! or a binomial that is computed."""
 
-MAX_TERMS = 1500
+MAX_TERMS = 800
 """Most terms of an expanded polynomial."""
 
 MAX_RANGE = 2000
 """Most terms of a sum or product that is written with a running index."""
 
-MAX_WORK = 60_000
+MAX_WORK = 40_000
 """Steps that one comparison may take; a step is one term or one node, about a microsecond."""
 
 

@@ -19,7 +19,8 @@ _RATIONAL = re.compile(
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _CHOICE = re.compile(r"\(?([A-Z])\)?[.:]?")
 _CHOICE_LEAD = re.compile(
-    r"(?:\\text(?:bf|rm|it)?\s*\{)?\s*(?:\(([A-Za-z])\)|([A-Za-z])[.:)](?!\d))\s*\}?(?P<rest>.*)", re.DOTALL
+    r"(?:\\text(?:bf|rm|it)?\s*\{)?\s*(?:\(([A-Za-z])\)|([A-Za-z])[.:)](?!\d))\s*\}?(?P<rest>.*)",
+    re.DOTALL,
 )
 
 
@@ -76,9 +77,7 @@ def compare(
     return Verdict.CORRECT if verdict else Verdict.WRONG
 
 
-def _compare_tidied(
-    gold: str, pred: str, options: Options, prove: Prover | None
-) -> bool | None:
+def _compare_tidied(gold: str, pred: str, options: Options, prove: Prover | None) -> bool | None:
     quick = quick_rational(gold), quick_rational(pred)
     if quick[0] is not None and quick[1] is not None:
         return quick[0] == quick[1]

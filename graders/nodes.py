@@ -11,7 +11,7 @@ class UnreadableError(Exception):
 
 
 class Node(NamedTuple):
-    """One node of an answer.
+    r"""One node of an answer.
 
     Expressions: ``num`` (a Fraction), ``const`` (pi, e, i, inf), ``sym`` (a name), ``add``,
     ``mul``, ``div``, ``pow``, ``neg``, ``pm``, ``fact``, ``fn`` (a known function), ``app`` (an
@@ -20,9 +20,8 @@ class Node(NamedTuple):
     between the members), ``matrix`` (value: rows, columns), ``text``, ``base`` (value: digits and
     base), ``ratio`` (value: the fields), ``qty`` (a value with its unit words), ``reals``.
 
-    >>> div(num(1), Node("sym", (), "x"))
-    Node(kind='div', args=(Node(kind='num', args=(), value=Fraction(1, 1)), \
-Node(kind='sym', args=(), value='x')), value=None)
+    >>> div(num(1), Node("sym", (), "x")).args[0]
+    Node(kind='num', args=(), value=Fraction(1, 1))
     """
 
     kind: str

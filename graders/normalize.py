@@ -9,8 +9,7 @@ from graders.base import Grade, Verdict
 from graders.extract import hash_answer
 
 _VULGAR = {
-    char: unicodedata.normalize("NFKC", char).replace("⁄", "/")
-    for char in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+    char: unicodedata.normalize("NFKC", char).replace("⁄", "/") for char in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 }
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿˣ⁽⁾", "0123456789+-nx()")
 _SUB = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋ₙᵢⱼₖₓ", "0123456789+-nijkx")
@@ -61,14 +60,14 @@ def fold_unicode(text: str) -> str:
     text = _INVISIBLE.sub("", text)
     text = re.sub(
         "[¼-¾⅐-⅞]",
-        lambda m: (" " if m.start() and text[m.start() - 1].isdecimal() else "") + _VULGAR[m[0]]
-        if m[0] in _VULGAR
-        else m[0],
+        lambda m: (
+            (" " if m.start() and text[m.start() - 1].isdecimal() else "") + _VULGAR[m[0]]
+            if m[0] in _VULGAR
+            else m[0]
+        ),
         text,
     )
-    text = _SMALL_FRACTION.sub(
-        lambda m: m[1].translate(_SUPER) + "/" + m[2].translate(_SUB), text
-    )
+    text = _SMALL_FRACTION.sub(lambda m: m[1].translate(_SUPER) + "/" + m[2].translate(_SUB), text)
     text = _RUN_SUPER.sub(lambda m: "^{" + m[0].translate(_SUPER) + "}", text)
     text = _RUN_SUB.sub(lambda m: "_{" + m[0].translate(_SUB) + "}", text)
     text = text.translate(_TABLE)

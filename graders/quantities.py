@@ -44,6 +44,7 @@ def candidate_pairs(
         return pairs
     if gold_unit is None or pred_unit is None:
         return [(gold, pred)]
+    assert not isinstance(gold_unit, str) and not isinstance(pred_unit, str)
     units = (dict(gold_unit), dict(pred_unit))
     if set(units[0]) | set(units[1]) == {"dollar", "cent"} and convert_money:
         hundred = num(100)

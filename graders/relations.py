@@ -13,7 +13,7 @@ _SWAP = {">": "<", ">=": "<="}
 
 
 def split_label(node: Node) -> tuple[Node, Node] | None:
-    """Left side and value of an assignment such as ``x = 5``, ``f(x) = x^2`` or ``x \\in S``.
+    r"""Left side and value of an assignment such as ``x = 5``, ``f(x) = x^2`` or ``x \in S``.
 
     An evaluation chain keeps its last member: ``x = 2+3 = 5`` is 5.
     """
@@ -110,9 +110,7 @@ def _numerator(form: Form, work: Work) -> Poly:
     for generator in {g for mono in form.top for g, _ in mono}:
         if any(generator not in dict(mono) for mono in form.top):
             lowest[generator] = min(lowest[generator], Fraction(0))
-    shift: Mono = tuple(
-        sorted((g, -e) for g, e in lowest.items() if e < 0 and g[0] in "sc")
-    )
+    shift: Mono = tuple(sorted((g, -e) for g, e in lowest.items() if e < 0 and g[0] in "sc"))
     return poly_mul(form.top, {shift: Fraction(1)}, work) if shift else form.top
 
 
