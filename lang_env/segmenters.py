@@ -85,10 +85,11 @@ def cut_newline(tokens: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     borders, blank = [0], True
     for place, token in enumerate(tokens, start=1):
         head, newline, tail = texts[token].rpartition("\n")
-        blank = blank and not (head if newline else tail).strip()
-        if newline and not blank:
+        if newline and not (blank and not head.strip()):
             borders.append(place)
             blank = True
+        else:
+            blank = blank and not tail.strip()
     return borders if borders[-1] < len(tokens) else borders[:-1]
 
 

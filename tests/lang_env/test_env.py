@@ -106,17 +106,33 @@ def test_every_end_at_every_combination_of_the_last_two_tokens():
                     expected = (2, True)
                 else:
                     expected = (2, False) if budget == 2 else None
-                results = []
-                for token in (first, second):
-                    results.append(env.step(token))
-                    if results[-1][2] or results[-1][3]:
-                        break
-                _, _, terminated, truncated, info = results[-1]
+                ended = [env.step(first)]
+                if not any(ended[0][2:4]):
+                    ended.append(env.step(second))
+                _, _, terminated, truncated, info = ended[-1]
                 if expected is None:
-                    assert (len(results), terminated, truncated) == (2, False, False)
+                    assert (len(ended), terminated, truncated) == (2, False, False)
                 else:
-                    assert (len(results), terminated, truncated) == (*expected, not expected[1])
+                    assert (len(ended), terminated, truncated) == (*expected, not expected[1])
                     assert info["num_tokens"] == expected[0]
+                state = env.snapshot()
+                env.reset(options={"index": 0})
+                if len(ended) == 1:
+                    with pytest.raises(ValueError, match="ends after 1 of the 2 tokens"):
+                        env.play([first, second])
+                    env.play([first])
+                else:
+                    env.play([first, second])
+                assert env.snapshot() == state
+
+
+def test_a_stop_beyond_the_budget_ends_nothing():
+    env = make(max_new_tokens=3)
+    env.reset(options={"index": 0})
+    with pytest.raises(ValueError, match=r"ends after 3 of the 5 tokens \(out of budget\)"):
+        env.play([40, 40, 40, 40, EOS])
+    assert env.remaining == 3
+    assert env.play([40, 40, EOS])[2:4] == (True, False)
 
 
 def test_a_verdict_of_undecided_has_its_own_reward():

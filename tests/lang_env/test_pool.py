@@ -27,6 +27,7 @@ def test_overlong_prompts_of_a_finite_set_are_filtered():
     with pytest.raises(ValueError, match=r"'long' has 22 tokens.*Raise max_prompt_tokens to 22"):
         env.reset(options={"index": 8})
     assert make(problems=problems, max_prompt_tokens=40, max_length=13).num_problems == 9
+    assert make(problems=problems, max_prompt_tokens=40, max_length=12).num_problems == 8
     with pytest.raises(ValueError, match="none of the 8 prompts fits into 3 tokens"):
         make(max_prompt_tokens=3)
 
@@ -35,6 +36,8 @@ def test_what_is_filtered_is_measured_in_tokens():
     problems = [Problem(f"{n}", "é" * n, "1") for n in range(1, 8)]  # two tokens each
     env = make(problems=problems, max_prompt_tokens=10)
     assert env.valid_indices == (0, 1, 2, 3)
+    env = make(problems=[Problem(f"{n}", "x" * n, "1") for n in range(8, 14)])
+    assert env.valid_indices == (0, 1, 2)  # 12 tokens hold BOS, ten characters and a newline
     env = make(problems=[Problem("w", " the" * 9, "1")], max_prompt_tokens=11)
     assert env.num_filtered == 0
 

@@ -133,6 +133,11 @@ def test_a_border_inside_a_token_moves_to_its_end():
     assert paper == [0, 2, 3, 5, 6]
 
 
+def test_what_follows_a_blank_newline_inside_its_token_counts():
+    tokens = [MERGING.pieces.index(piece) for piece in ("\nx", "\n", "7", "\n", "\nx")]
+    assert get_segmenter("newline")(tokens, MERGING) == [0, 2, 4]
+
+
 def test_token_borders_by_prefix_lengths():
     tokens = TOKENIZER.encode("a€b")
     assert len(tokens) == 5

@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lang_env import Problem
+from lang_env import Problem, Snapshot
 from lang_env.env import TokenEnv
 from lang_env.tokenizers import load_tokenizer
 from lang_env.vector import TokenVectorEnv
@@ -23,6 +23,7 @@ OPTIONS = {
     "stop": ("::",),
     "unfinished_reward": 0.25,
 }
+BROKEN = Snapshot.of(PROBLEMS[0], [1], [], fingerprint=TOKENIZER.fingerprint, rng_state="{")
 IDS = [*TOKENIZER.encode("#### 2"), *TOKENIZER.encode(":a"), EOS]
 
 
@@ -166,6 +167,7 @@ def test_include_rng_is_of_the_episode():
         (lambda e: e.play([[5], [5], [5] * 9]), ValueError, "ends after 6 of the 9"),
         (lambda e: e.restore({3: e.snapshot(0)}), ValueError, "no episode 3, only 0 to 2"),
         (lambda e: e.restore({0: e.snapshot(1), 1: "s"}), ValueError, "a Snapshot is needed"),
+        (lambda e: e.restore({0: e.snapshot(1), 1: BROKEN}), ValueError, "random state"),
         (lambda e: e.reset(options={"mask": 1}), ValueError, "unknown reset option 'mask'"),
         (lambda e: e.reset(options={"index": [1, 2]}), ValueError, "needs a list of 3, got 2"),
         (lambda e: e.reset(options={"index": [0, 1, 8]}), IndexError, "problem index 8"),
