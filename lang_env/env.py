@@ -217,8 +217,8 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
 
     @property
     def remaining(self) -> int:
-        """Tokens that this episode may still have; 0 when it has ended."""
-        return self._started().remaining
+        """Tokens that this episode may still have; 0 when it has ended or none has begun."""
+        return 0 if self._episode is None else self._episode.remaining
 
     def render(self) -> str | None:
         """Returns a drawing for "ansi"; "human" is drawn at every reset, step and play already."""

@@ -88,7 +88,7 @@ def draw_text(drawing: RenderableType) -> str:
 
 
 def _status(problem: Problem, outcome: Outcome | None, used: int, budget: int) -> Text:
-    status = Text(f"{used} of {budget} tokens", style="dim")
+    status = Text().append(f"{used} of {budget} tokens", style="dim")
     if outcome is None:
         return status.append("  running")
     status.append("  terminated  " if outcome.terminated else "  truncated  ")

@@ -201,8 +201,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
 
     @property
     def remaining(self) -> NDArray[np.int64]:
-        """Tokens that each episode may still have, shape [N]; 0 when it has ended."""
-        return np.array([self._episode(i).remaining for i in range(self.num_envs)], np.int64)
+        """Tokens that each episode may still have, int64 [N]; 0 if it has ended or not begun."""
+        return np.array([0 if e is None else e.remaining for e in self._episodes], np.int64)
 
     @property  # type: ignore[misc]  # Gymnasium's own vector envs narrow it this way too
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

@@ -246,9 +246,10 @@ def test_integers_of_any_kind_are_actions(action):
 
 def test_nothing_goes_on_after_the_end_or_before_the_start():
     env = make()
-    for call in (lambda: env.step(5), lambda: env.play([5]), env.snapshot, lambda: env.remaining):
+    for call in (lambda: env.step(5), lambda: env.play([5]), env.snapshot, lambda: env.problem):
         with pytest.raises(ResetNeeded, match="reset"):
             call()
+    assert env.remaining == 0
     env.reset(options={"index": 3})
     env.step(EOS)
     for call in (lambda: env.step(5), lambda: env.play([5])):

@@ -58,6 +58,12 @@ def test_flags_and_score(outcome, expected):
     assert plain(shown(["a"], outcome)).splitlines()[-1] == expected
 
 
+def test_a_verdict_has_its_colour():
+    colours = {"correct": "\x1b[1;32m", "wrong": "\x1b[1;31m", "undecided": "\x1b[1;33m"}
+    for verdict, colour in colours.items():
+        assert colour + verdict in shown(["a"], Outcome(True, False, 0.0, verdict))
+
+
 def test_long_lines_are_folded_to_the_width():
     assert max(len(line) for line in plain(shown(["x" * 1000])).splitlines()) <= WIDTH
 

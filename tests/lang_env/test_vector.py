@@ -198,6 +198,7 @@ def test_finished_and_unstarted_episodes_are_not_stepped():
     envs = make()
     with pytest.raises(ResetNeeded):
         envs.step([5, 5, 5])
+    assert envs.remaining.tolist() == [0, 0, 0]
     envs.reset(options={"index": [0, 1, 2]})
     envs.play([[EOS], [], []])
     assert envs.remaining.tolist() == [0, 6, 6]
