@@ -1,0 +1,64 @@
+"""What ``problems=`` may be, and which options reach the source."""
+
+import pytest
+
+from lang_env import Problem, ProblemList
+from lang_env.sources import SOURCES, load_problems
+
+ONE = Problem("one", "1+1?", "2")
+
+
+class Recorder(ProblemList):
+    """A source that remembers its options."""
+
+    def __init__(self, **options):
+        super().__init__([ONE])
+        self.options = options
+
+
+def without_split(*, level=1):
+    return ProblemList([Problem(str(level), "1+1?", "2")])
+
+
+@pytest.mark.parametrize("name", sorted(set(SOURCES) - {"gsm8k"}))
+def test_procedural_sources_by_name(name):
+    for split in ("train", "validation", "test"):
+        problem = load_problems(name, split=split, level=1).problem(0)
+        assert problem.id.startswith(f"{name}/{split}/1/")
+
+
+def test_ready_sets_are_used_as_they_are():
+    ready = ProblemList([ONE])
+    assert load_problems(ready, split="test") is ready
+    assert load_problems([ONE]).problem(0) is ONE
+    assert load_problems((ONE,), split="validation").num_problems == 1
+
+
+def test_a_maker_gets_the_options_that_it_names():
+    source = load_problems(Recorder, split="test", level=3, data="folder")
+    assert source.options == {"split": "test", "level": 3, "data": "folder"}
+    assert load_problems(Recorder).options == {"split": "train"}
+    assert load_problems(without_split, level=4).problem(0).id == "4"
+    with pytest.raises(ValueError, match="takes no data, got 'folder'"):
+        load_problems(without_split, data="folder")
+
+
+def test_an_importable_source():
+    name = "lang_env.sources.procedural:ledger"
+    assert load_problems(name, level=2).problem(0) == load_problems("ledger", level=2).problem(0)
+
+
+@pytest.mark.parametrize(
+    ("problems", "message"),
+    [
+        ("gsm9k", r"unknown problems 'gsm9k'\. Did you mean 'gsm8k'"),
+        ("math:pi", "is a float, neither a ProblemSet nor"),
+        (lambda: 3, "is a int, neither a ProblemSet nor"),
+        (["1+1?"], "Problem objects only"),
+        ([], "at least one problem, got none"),
+        ([ONE, ONE], "problem id 'one' occurs twice"),
+    ],
+)
+def test_what_is_no_source_is_refused(problems, message):
+    with pytest.raises(ValueError, match=message):
+        load_problems(problems)
