@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -113,6 +113,7 @@ class Agent:
     def train(self, report: Reporter, interrupt: Interrupt) -> None:
         """Runs all iterations; after Ctrl-C it ends early and keeps what was learned."""
         config, done = self.config, 0
+        self.sampler = replace(self.sampler, judging=report.judging)
         self._evaluate(report, "before")
         for iteration in range(1, config.iterations + 1):
             if not self._iterate(iteration, report, interrupt):

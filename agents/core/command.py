@@ -61,7 +61,9 @@ def run_training(
     """
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()  # the run has its own view of progress
+    # The run has its own view of progress.
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
     with command_errors():
         config = parse_config(config_class, argv, tiny=tiny, description=description)
         folder = prepare_run_folder(config, trainer_class.name)

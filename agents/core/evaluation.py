@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from agents.core.config import TrainingConfig
@@ -10,9 +11,7 @@ from agents.core.envs import valid_indices
 from agents.core.records import Interval, accuracy_interval
 from agents.core.reporting import Reporter
 from agents.core.rollout import Sampler, Start, Trajectory, start_of
-from agents.engines.base import Engine
-
-Progress = Callable[[int, int], None]
+from agents.engines.base import Engine, Progress, silent
 
 
 def temperature_label(temperature: float) -> str:
@@ -44,7 +43,8 @@ def evaluate(
     temperatures: Sequence[float],
     samples: int,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress = silent,
+    judging: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> dict[str, Interval]:
     """Returns the mean accuracy (pass@1) at each temperature, without top-p.
 
@@ -57,13 +57,15 @@ def evaluate(
         temperatures: 0 is greedy, with one answer a problem.
         samples: Answers a problem at a temperature above 0.
         seed: The run's seed.
-        progress: Called with (answers, tokens).
+        progress: Called with (answers, tokens) as they finish.
+        judging: See ``Sampler``.
     """
     starts = evaluation_starts(env, num_problems)
     results = {}
     for temperature in temperatures:
         label = temperature_label(temperature)
-        groups = Sampler(engine, env, seed, temperature).sample(
+        sampler = Sampler(engine, env, seed, temperature, judging=judging)
+        groups = sampler.sample(
             starts,
             1 if temperature == 0 else samples,
             iteration=0,
@@ -98,5 +100,6 @@ def evaluate_and_report(
             samples=config.eval_samples,
             seed=config.seed,
             progress=lambda items, tokens: phase.advance(items, tokens=tokens),
+            judging=report.judging,
         )
     report.evaluation(label, results)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -148,6 +148,10 @@ class Reporter:
                 yield Phase(state, self.clock, own_name)
             finally:
                 state.ended = time.perf_counter()
+
+    def judging(self) -> AbstractContextManager[Any]:
+        """Returns a context whose time counts as grading, inside whatever phase is shown."""
+        return self.clock.run("grade")
 
     def iteration(self, metrics: Mapping[str, Any]) -> None:
         """Ends an iteration: a line in ``metrics.jsonl``, TensorBoard, a row of the table.

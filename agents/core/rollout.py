@@ -8,6 +8,7 @@ the engine believed is compared with it, and a difference is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.core.streams import stream_key
-from agents.engines.base import Completion, Engine, SamplingParams
+from agents.engines.base import Completion, Engine, Progress, SamplingParams, silent
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class Sampler:
         seed: The run's seed, part of every random stream.
         temperature: Of sampling.
         top_p: Nucleus mass.
+        judging: Makes a context for the time in which the environment plays and grades.
     """
 
     engine: Engine
@@ -81,6 +83,7 @@ class Sampler:
     seed: int
     temperature: float
     top_p: float = 1.0
+    judging: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def sample(
         self,
@@ -89,7 +92,7 @@ class Sampler:
         *,
         iteration: int,
         purpose: str,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = silent,
     ) -> list[list[Trajectory]]:
         """Returns ``n`` answers from each start, played to their end.
 
@@ -98,8 +101,8 @@ class Sampler:
                 would be the same.
             n: Answers a state, >= 1.
             iteration: Part of every random stream.
-            purpose: Part of every random stream: "rollout", "value", "eval/0.35", ...
-            progress: Called with (answers, tokens) after they were played.
+            purpose: Part of every random stream: "rollout", "value", "evaluation/greedy", ...
+            progress: Called with (answers, tokens) as the engine finishes them.
 
         Raises:
             RuntimeError: The environment ended elsewhere than the engine stopped.
@@ -110,14 +113,14 @@ class Sampler:
             max_new_tokens=[start.budget for start in starts],
             streams=[self._streams(start, n, iteration, purpose) for start in starts],
             stop=self.env.stop_checker,
+            progress=progress,
         )
         groups = self.engine.generate([start.tokens for start in starts], sampling, n)
-        played = []
-        for start, completions in zip(starts, groups, strict=True):
-            played.append([play_out(self.env, start, completion) for completion in completions])
-            if progress is not None:
-                progress(n, sum(len(completion.tokens) for completion in completions))
-        return played
+        with self.judging():
+            return [
+                [play_out(self.env, start, completion) for completion in completions]
+                for start, completions in zip(starts, groups, strict=True)
+            ]
 
     def _streams(self, start: Start, n: int, iteration: int, purpose: str) -> list[int]:
         base = stream_key(self.seed, iteration, start.slot, purpose, start.tokens)

@@ -7,12 +7,13 @@ states of a problem are one state, also across sibling answers: they are the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agents.core.rollout import Sampler, Start, Trajectory
+from agents.engines.base import Progress, silent
 
 StateKey = tuple[int, tuple[int, ...]]
 """A state: (prompt slot, all its tokens)."""
@@ -54,7 +55,7 @@ def monte_carlo_values(
     *,
     iteration: int,
     max_steps: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = silent,
 ) -> ValueEstimates:
     """Estimates V at every border of every trajectory with K fresh rollouts a distinct state.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +30,14 @@ class StopRules(Protocol):
         ...
 
 
+Progress = Callable[[int, int], None]
+"""Told how many continuations have finished, and how many tokens they have."""
+
+
+def silent(continuations: int, tokens: int) -> None:
+    """Shows nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How to sample.
@@ -40,6 +48,7 @@ class SamplingParams:
         max_new_tokens: Budget of each prompt, in tokens, each >= 1.
         streams: ``streams[i][j]`` is the 64-bit key of the random stream of sample j of prompt i.
         stop: When a response ends before its budget.
+        progress: To be called with (continuations, tokens) as they finish, in all once for each.
 
     Raises:
         ValueError: A value is out of range.
@@ -50,6 +59,7 @@ class SamplingParams:
     max_new_tokens: Sequence[int]
     streams: Sequence[Sequence[int]]
     stop: StopRules
+    progress: Progress = silent
 
     def __post_init__(self) -> None:
         """Checks the ranges."""

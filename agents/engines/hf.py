@@ -108,6 +108,8 @@ class HFEngine:
             groups = self._run([prompts[place] for place in batch], batch, sampling, n)
             for place, completions in zip(batch, groups, strict=True):
                 results[place] = completions
+            num_tokens = sum(len(completion.tokens) for group in groups for completion in group)
+            sampling.progress(len(batch) * n, num_tokens)
         self.model.train(was_training)
         return results
 
