@@ -44,6 +44,7 @@ def test_a_wheel_ships_them_as_a_package(tmp_path: Path, monkeypatch: pytest.Mon
     installed = tmp_path / "site-packages" / "agents"
     (installed / "configs").mkdir(parents=True)
     (installed / "configs" / "tiny_vineppo.yaml").write_text("seed: 3\n")
+    monkeypatch.chdir(tmp_path)  # away from this checkout's own configs/
     monkeypatch.setattr(config_files, "__file__", str(installed / "core/config_files.py"))
     monkeypatch.setattr(agents, "__path__", [str(installed)])
     monkeypatch.delitem(sys.modules, "agents.configs", raising=False)
