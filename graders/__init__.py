@@ -33,4 +33,7 @@ def get_grader(name: str | Callable[[str, str], Grade | float]) -> Grader:
     >>> get_grader("gsm8k")("so there are 6 x 7 = 42 eggs\n#### 42", "42").score
     1.0
     """
-    return as_grader(resolve(name, GRADERS, "grader") if isinstance(name, str) else name)
+    if not isinstance(name, str):
+        return as_grader(name)
+    found: Grader = resolve(name, GRADERS, "grader")
+    return found if name in GRADERS else as_grader(found)

@@ -52,12 +52,18 @@ def as_grader(function: RewardFunction) -> Grader:
     >>> as_grader(lambda completion, answer: float(answer in completion))("it is 7", "7")
     Grade(score=1.0, verdict=<Verdict.CORRECT: 'correct'>, extracted='')
     """
+    return _RewardGrader(function)
 
-    def grade(completion: str, answer: str) -> Grade:
-        result = function(completion, answer)
+
+@dataclass(frozen=True, slots=True)
+class _RewardGrader:
+    """A grader made of a reward function; it can be pickled where the function can."""
+
+    function: RewardFunction
+
+    def __call__(self, completion: str, answer: str) -> Grade:
+        result = self.function(completion, answer)
         if isinstance(result, Grade):
             return result
         score = float(result)
         return Grade(score, Verdict.CORRECT if score >= 1.0 else Verdict.WRONG)
-
-    return grade

@@ -33,7 +33,7 @@ _CLAIM = re.compile(
 _CLAIM_END = re.compile(r"\n|(?<![A-Z][a-z])[.!](?=\s+[A-Z]|\s*$)|(?<=[.!])\s|\$\$?\s*[.]\s")
 _AFTERTHOUGHT = re.compile(
     r"[,;]?\s+(?:as|so|because|since|which|where|when|for|by|after|in total|hence|thus|i\.e\.)\b.*"
-    r"|,\s+(?:and\s+)?(?:we|this|it|that)\b.*",
+    r"|,\s+(?:and\s+)?(?:we|this|it|that|not)\b.*",
     re.DOTALL,
 )
 _LAST_NUMBER = re.compile(
@@ -185,7 +185,7 @@ def extract_answer(text: str, format: str, options: Options = DEFAULTS) -> str |
     Returns:
         The answer's text, or None where there is none.
 
-    >>> extract_answer("so it is\n#### 72 clips", "gsm8k"), extract_answer("no idea, sorry", "math")
+    >>> extract_answer("so it is\n#### 72 clips", "gsm8k"), extract_answer("no\nidea", "math")
     ('72 clips', None)
     """
     if len(text) > MAX_COMPLETION:

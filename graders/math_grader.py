@@ -66,7 +66,7 @@ def compare(
     if quick[0] is not None and quick[1] is not None:
         return Verdict.CORRECT if quick[0] == quick[1] else Verdict.WRONG
     try:
-        gold_text, pred_text = tidy(gold), tidy(pred)
+        gold_text, pred_text = tidy(gold), tidy(pred, options.doubled_backslashes)
         if gold_text == pred_text:
             return Verdict.CORRECT
         verdict = _compare_tidied(gold_text, pred_text, options, prove)

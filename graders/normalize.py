@@ -77,14 +77,14 @@ def fold_unicode(text: str) -> str:
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
 
 
-def tidy(text: str) -> str:
+def tidy(text: str, doubled_backslashes: bool = True) -> str:
     r"""Strips what surrounds an answer: dollars, boxes, emphasis, labels, final punctuation.
 
     >>> [tidy(t) for t in ("$\\frac12$.", "**42**", "\\boxed{\\boxed{7}}", "the answer is $5$")]
     ['\\frac12', '42', '7', '5']
     """
     text = fold_unicode(text)
-    if "\\\\" in text and "\\begin" not in text:
+    if doubled_backslashes and "\\\\" in text and "\\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
     for _ in range(6):
         before = text

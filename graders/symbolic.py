@@ -97,8 +97,8 @@ def prove(left: Node, right: Node, max_calls: int = MAX_CALLS) -> bool | None:
     steps: tuple[Callable[[Any], Any], ...] = (
         lambda d: d,
         sympy.expand,
+        lambda d: sympy.expand(d.replace(_is_power, _factored)),
         sympy.simplify,
-        lambda d: sympy.simplify(sympy.expand(sympy.factor_terms(d), complex=False)),
     )
     clear_cache()
     with _Budget(max_calls) as budget:
@@ -115,6 +115,17 @@ def prove(left: Node, right: Node, max_calls: int = MAX_CALLS) -> bool | None:
             return None
     del budget
     return None
+
+
+def _is_power(value: Any) -> bool:
+    return bool(value.is_Pow)
+
+
+def _factored(power: Any) -> Any:
+    """A power with its base factored, so that the root of a square is seen."""
+    import sympy
+
+    return sympy.Pow(sympy.factor(power.base), power.exp)
 
 
 class _Budget:
