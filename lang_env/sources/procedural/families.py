@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from lang_env.sources.procedural.base import ProceduralSet
@@ -35,6 +37,12 @@ def _draw(rng: np.random.Generator, variables: int, operations: int) -> tuple[st
     return str(program), str(answer), worked_solution(lines, program.asked, answer)
 
 
+def _draw_either(rng: np.random.Generator, level: int) -> tuple[str, str, str]:
+    if rng.random() < 0.25:
+        return _draw(rng, 1, CHAIN_LEVELS[level])
+    return _draw(rng, *LEDGER_LEVELS[level])
+
+
 def _checked_level(level: int | None, levels: dict[int, object], default: int) -> int:
     level = default if level is None else level
     if level not in levels:
@@ -55,7 +63,9 @@ def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     """
     level = _checked_level(level, dict(CHAIN_LEVELS), default=2)
     operations = CHAIN_LEVELS[level]
-    return ProceduralSet("chain", lambda rng: _draw(rng, 1, operations), split=split, level=level)
+    return ProceduralSet(
+        "chain", partial(_draw, variables=1, operations=operations), split=split, level=level
+    )
 
 
 def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
@@ -72,7 +82,10 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
     variables, operations = LEDGER_LEVELS[level]
     return ProceduralSet(
-        "ledger", lambda rng: _draw(rng, variables, operations), split=split, level=level
+        "ledger",
+        partial(_draw, variables=variables, operations=operations),
+        split=split,
+        level=level,
     )
 
 
@@ -84,10 +97,5 @@ def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet
         level: 1 to 4, see ``ledger`` and ``chain`` (default 2).
     """
     level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
-
-    def draw(rng: np.random.Generator) -> tuple[str, str, str]:
-        if rng.random() < 0.25:
-            return _draw(rng, 1, CHAIN_LEVELS[level])
-        return _draw(rng, *LEDGER_LEVELS[level])
-
+    draw = partial(_draw_either, level=level)
     return ProceduralSet("programs", draw, split=split, level=level)

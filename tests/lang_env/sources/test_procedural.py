@@ -1,5 +1,7 @@
 """The program families: determinism, unique answers, solutions that grade as right, splits."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,6 +75,12 @@ def test_sampling_uses_the_generator_that_it_is_given():
     problems = ledger()
     first, second = (problems.sample(np.random.default_rng(5)) for _ in range(2))
     assert first == second != problems.sample(np.random.default_rng(6))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sets_are_picklable(family):
+    problems = family(split="test", level=1)
+    assert pickle.loads(pickle.dumps(problems)).problem(5) == problems.problem(5)
 
 
 @pytest.mark.parametrize(
