@@ -81,12 +81,8 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     """
     level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
     variables, operations = LEDGER_LEVELS[level]
-    return ProceduralSet(
-        "ledger",
-        partial(_draw, variables=variables, operations=operations),
-        split=split,
-        level=level,
-    )
+    draw = partial(_draw, variables=variables, operations=operations)
+    return ProceduralSet("ledger", draw, split=split, level=level)
 
 
 def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet:
