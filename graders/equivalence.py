@@ -44,6 +44,8 @@ def same_value(
     """
     if left.kind == right.kind == "num":
         return bool(left.value == right.value)
+    if left == right:
+        return True
     first = _same_value(left, right, work, prove, 0, sampled)
     if first is not True and (_has_log(left) or _has_log(right)):
         second = _same_value(left, right, work, prove, 10, sampled)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from graders.base import Grade, Verdict
 from graders.equivalence import Prover
@@ -85,7 +86,7 @@ def _compare_tidied(gold: str, pred: str, options: Options, prove: Prover | None
     from graders.structure import Comparison
 
     try:
-        gold_node: Node | None = read_answer(gold)
+        gold_node: Node | None = _read_gold(gold)
     except UnreadableError:
         gold_node = None
     if gold_node is None or gold_node.kind in ("text", "sym"):
@@ -112,6 +113,14 @@ def _compare_tidied(gold: str, pred: str, options: Options, prove: Prover | None
             decimal = read_answer(pred.replace(",", "."))
             return Comparison(options, work, prove).same(gold_node, decimal)
     return verdict
+
+
+@lru_cache(maxsize=4096)
+def _read_gold(text: str) -> Node:
+    """Reads a reference; one is graded against many answers, so that it is read once."""
+    from graders.answers import read_answer
+
+    return read_answer(text)
 
 
 def _choice_matches(letter: str, pred: str, options: Options) -> bool:
