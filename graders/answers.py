@@ -9,7 +9,7 @@ from graders.lexer import Token, tokenize
 from graders.limits import MAX_CHARS, LimitReachedError
 from graders.nodes import Node, UnreadableError, num
 from graders.normalize import text_key
-from graders.words import SCALES, unit_key, word_number
+from graders.words import SCALES, UNITS, unit_key, word_number
 
 _RELATIONS = {
     "=": "=", "<": "<", ">": ">", "le": "<=", "ge": ">=", "ne": "!=", "approx": "~", "in": "in",
@@ -25,6 +25,7 @@ _NO_UNITS = frozenset(
     approximately maybe probably perhaps roughly around possibly likely nearly almost either never
     correct wrong true false must any every unknown""".split()
 )
+_SPEED = re.compile(r"(?<=[\d})])\s((?:k|c|m)?m|ft|mi|km)/((?:s|h|hr|min|sec)(?:\^?\{?2\}?)?)$")
 _AM_PM = re.compile(r"(?:\\?[ ~])*(?<![A-Za-z\\])([aApP])\.?\s?[mM](?![A-Za-z])\.?")
 
 
@@ -49,6 +50,8 @@ def read_answer(text: str) -> Node:
         value = word_number(text)
         if value is not None:
             return num(value)
+    if "/" in text[-8:]:
+        text = _SPEED.sub(r" \\text{ \1/\2}", text)
     if "m" in text[-5:].lower():
         text = _AM_PM.sub(lambda m: r"\text{ " + m[1].lower() + "m}", text)
     tokens = tokenize(text)
@@ -119,6 +122,10 @@ def words_only(tokens: list[Token]) -> Node | None:
             return None  # x\text{ cm}
     words = "".join("," if t.text in ("and", "or") else " " + t.text for t in tokens)
     value = word_number(words.strip())
+    if value is None and len(words.split()) > 1 and words.split()[-1].lower() in UNITS:
+        amount = word_number(" ".join(words.split()[:-1]))
+        if amount is not None:
+            return Node("qty", (num(amount),), tuple(words.split()[-1:]))
     return num(value) if value is not None else Node("text", (), words)
 
 
@@ -166,6 +173,13 @@ class AnswerReader(ExpressionReader):
     def operand(self) -> Node:
         """A union, a ratio or a quantity."""
         node = self.quantity()
+        if (
+            node.kind == "add"
+            and node.args[0].kind == "reals"
+            and [part.kind for part in node.args[1:]] == ["neg"]
+            and node.args[1].args[0].kind in ("tuple", "set")
+        ):  # \mathbb{R} - \{2\}
+            node = Node("minus", (node.args[0], node.args[1].args[0]))
         if self.at("op", ":"):
             return self.ratio(node)
         while True:
@@ -216,6 +230,11 @@ class AnswerReader(ExpressionReader):
                 words += ["per", self.take().text]
             elif words and kind == "cmd" and text == "times":
                 self.take()
+            elif not words and (self.at("cmd", "dollar") or self.at("op", "$")):
+                self.take()
+                words.append("dollar")
+            elif node.kind == "deg" and kind == "let" and text in "CF" and len(words) == 0:
+                words.append(self.take().text)
             else:
                 break
         return _measured(node, words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import comb, factorial, gcd, lcm, prod
 
+from graders.evaluate import Evaluator, variables
 from graders.forms import Form, Forms, UndefinedError
 from graders.limits import MAX_BITS, MAX_FACTORIAL, MAX_RANGE, LimitReachedError
 from graders.nodes import Node, UnreadableError
@@ -32,6 +33,8 @@ def function_form(forms: Forms, node: Node) -> Form:
         if matrix is not None:
             return determinant(forms, matrix)
     arguments = [forms.build(argument) for argument in node.args]
+    if name in ("floor", "ceil") and arguments[0].rational() is None and not variables(node):
+        return Form(constant(int(Evaluator(60, {}, forms.work, forms.log_base).value(node))))
     if name in _CIRCULAR or name in _HYPERBOLIC:
         return _trigonometric(forms, name, arguments[0])
     if name in _ARCS:

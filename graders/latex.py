@@ -13,7 +13,7 @@ from graders.primaries import PrimaryReader
 
 _STOPS = frozenset(
     """end newline rbrace cup cap setminus le ge ne approx in equiv to and or rfloor rceil mod
-    pmod choose iff implies Rightarrow notin subset subseteq percent circ div times pm mp""".split()
+    pmod choose iff implies Rightarrow notin subset subseteq percent dollar circ div times pm mp""".split()
 )
 
 
@@ -78,6 +78,8 @@ class ExpressionReader(PrimaryReader):
                 factors = [Node("fn", (left, self.signed_factor()), "mod")]
             elif token[:2] == ("let", "U") and factors[-1].kind in ("tuple", "set"):
                 break  # a plain-text union
+            elif factors[-1].kind == "deg" and token.kind == "let" and token.text in "CF":
+                break  # a temperature
             elif self.starts_factor():
                 if token.kind == "num" and self.tokens[self.position - 1].kind == "num":
                     raise UnreadableError("two numbers side by side")
@@ -92,7 +94,7 @@ class ExpressionReader(PrimaryReader):
         if kind in ("num", "let"):
             return True
         if kind == "op":
-            return text in "([{$" or (text == "|" and self.bars == 0)
+            return text in "([{" or (text == "|" and self.bars == 0)
         if kind == "cmd":
             return text not in _STOPS and not text.startswith("end ") and text != "over"
         return False

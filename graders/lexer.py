@@ -231,7 +231,7 @@ def _letters(value: str, tokens: list[Token], space: bool) -> None:
     if len(value) == 1:
         tokens.append(Token("let", value, space))
     elif value in FUNCTIONS:
-        tokens.append(Token("cmd", value, space))
+        tokens.append(Token("cmd", "surd" if value == "sqrt" else value, space))
     elif value in NAMES:
         tokens.append(Token("cmd", NAMES[value], space))
     elif is_word(value):

@@ -12,6 +12,10 @@ from graders.realsets import MINUS_INFINITY, is_all_reals
 from graders.statement_rules import real_sets
 from graders.tri import PASS, Comparer, every
 
+_EMPTY_WORDS = frozenset(
+    "emptyset theemptyset nosolution nosolutions norealsolution norealsolutions none".split()
+)
+
 
 def texts(c: Comparer, gold: Node, pred: Node) -> object:
     """Answers in words: the same words, whatever their case and spacing."""
@@ -20,10 +24,19 @@ def texts(c: Comparer, gold: Node, pred: Node) -> object:
     for words, other in ((gold, pred), (pred, gold)):
         if words.kind == "text" and is_all_reals(words.value) and other.kind != "text":
             return real_sets(c, gold, pred)
+    if _is_empty(gold) and _is_empty(pred):
+        return True
     keys = [_word_keys(node) for node in (gold, pred)]
     if keys[0] is None or keys[1] is None:
         return False
     return bool(keys[0]) and keys[0] == keys[1]
+
+
+def _is_empty(node: Node) -> bool:
+    """The empty set, or words that name it."""
+    if node.kind == "text":
+        return text_key(node.value) in _EMPTY_WORDS
+    return node.kind == "set" and not node.args
 
 
 def _word_keys(node: Node) -> frozenset[str] | None:

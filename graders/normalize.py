@@ -30,6 +30,7 @@ _SIGNS = {
     "∗": "*", "≧": r"\ge ", "≦": r"\le ", "˚": r"^\circ ", "“": "", "”": "",
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
+_NOT_EQUAL = re.compile(r"\\not\s*=")
 _TIMES = re.compile(r"(?<=\d)\s*[xX]\s*10(?=\s*\^)")
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\x00]")
 _RUN_SUPER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿˣ⁽⁾]+")
@@ -109,6 +110,8 @@ def tidy(text: str, doubled_backslashes: bool = True) -> str:
             text = text[match.end() :]
         if text == before:
             break
+    if "/-" in text or "\\not" in text:
+        text = _NOT_EQUAL.sub(r"\\ne ", text.replace("+/-", r"\pm "))
     if "10" in text:
         text = _TIMES.sub(r"\\times 10", text)
     if "$" in text:

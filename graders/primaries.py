@@ -178,6 +178,8 @@ class PrimaryReader(Cursor):
             return self.signed_factor()
         if name == "lbrace":
             return self.nested(self.braces)
+        if name == "ldots":
+            return Node("sym", (), "\\ldots")
         if name == "emptyset":
             return EMPTY
         if name in ("mathbb", "reals"):
@@ -219,8 +221,7 @@ class PrimaryReader(Cursor):
     def braces(self) -> Node:
         """A set in escaped braces, after the opening one."""
         members: list[Node] = []
-        if self.peek().kind == "let" and self.peek(1).text in ("|", ":"):  # \{x \mid x > 2\}
-            self.position += 2
+        if self.builder():  # \{x \mid x > 2\}
             condition = self.statement()
             self.expect("cmd", "rbrace")
             if condition.kind != "rel":
@@ -233,6 +234,16 @@ class PrimaryReader(Cursor):
             self.take()
         self.expect("cmd", "rbrace")
         return Node("set", tuple(members))
+
+    def builder(self) -> bool:
+        """Takes ``x |`` or ``x \\in \\mathbb{R} :`` at the start of a set with a condition."""
+        length = 1
+        if self.peek(1)[:2] == ("cmd", "in"):
+            length = 6 if self.peek(2).text == "mathbb" else 3
+        if self.peek().kind != "let" or self.peek(length).text not in ("|", ":"):
+            return False
+        self.position += length + 1
+        return True
 
     def matrix(self, kind: str) -> Node:
         """The cells of a matrix environment, up to its end."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from graders.nodes import PI, Node, div, num
 from graders.words import unit_key
 
+_SCALE = frozenset({(("celsius", 1),), (("fahrenheit", 1),)})
 Unit = str | tuple[tuple[str, int], ...] | None
+
+
+_TEMPERATURES: dict[Unit, tuple[tuple[str, int], ...]] = {
+    (("c", 1),): (("celsius", 1),),
+    (("f", 1),): (("fahrenheit", 1),),
+}
 
 
 def split_unit(node: Node) -> tuple[Node, Unit]:
@@ -14,7 +21,8 @@ def split_unit(node: Node) -> tuple[Node, Unit]:
         return node.args[0], node.kind
     if node.kind == "qty":
         core, inner = split_unit(node.args[0])
-        return core, unit_key(list(node.value)) or inner
+        key = unit_key(list(node.value))
+        return core, _TEMPERATURES.get(key, key) if inner == "deg" else key or inner
     if node.kind == "neg" and node.args[0].kind in ("pct", "deg", "qty"):
         core, unit = split_unit(node.args[0])
         return Node("neg", (core,)), unit
@@ -35,14 +43,14 @@ def candidate_pairs(
             return [(gold, pred), (div(gold, num(100)), pred)]
         hundredth = [(gold, div(pred, num(100)))]
         return [(gold, pred), *hundredth] if percent_optional else hundredth
-    if "deg" in (gold_unit, pred_unit):
+    if "deg" in (gold_unit, pred_unit) and _SCALE.isdisjoint((gold_unit, pred_unit)):
         if None not in (gold_unit, pred_unit):
             return []
         pairs = [(gold, pred)]
         if convert_degrees:
             pairs.append((_radians(gold), pred) if gold_unit else (gold, _radians(pred)))
         return pairs
-    if gold_unit is None or pred_unit is None:
+    if gold_unit in (None, "deg") or pred_unit in (None, "deg"):
         return [(gold, pred)]
     assert not isinstance(gold_unit, str) and not isinstance(pred_unit, str)
     units = (dict(gold_unit), dict(pred_unit))

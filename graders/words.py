@@ -16,7 +16,8 @@ COMMANDS = {
     "Reals": "reals", "R": "reals", "ensuremath": "relax", "arcsec": "arcsec", "thickapprox":
     "approx", "simeq": "approx", "sim": "approx", "textdollar": "dollar", "pounds": "pounds",
     "varphi": "phi", "vartheta": "theta", "varepsilon": "epsilon", "bar": "overline", "bmod":
-    "mod", "infin": "infty", "bigcup": "cup", "bigcap": "cap", "sphericalangle": "angle",
+    "mod", "infin": "infty", "bigcup": "cup", "bigcap": "cap",
+    "dots": "ldots", "cdots": "ldots", "dotsc": "ldots", "sphericalangle": "angle",
     "measuredangle": "angle",
 }  # fmt: skip
 """Commands that mean the same as another."""
