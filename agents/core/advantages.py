@@ -33,7 +33,8 @@ def rloo_advantages(returns: ArrayLike) -> FloatArray:
     """
     groups = _groups(returns)
     others = (groups.sum(axis=1, keepdims=True) - groups) / (groups.shape[1] - 1)
-    return groups - others
+    advantages: FloatArray = groups - others
+    return advantages
 
 
 def grpo_advantages(
@@ -61,11 +62,12 @@ def grpo_advantages(
     [[0.5, -0.5]]
     """
     groups = _groups(returns)
-    centred = groups - groups.mean(axis=1, keepdims=True)
+    advantages: FloatArray = groups - groups.mean(axis=1, keepdims=True)
     if scale_rewards == "none":
-        return centred
+        return advantages
     axis = 1 if scale_rewards == "group" else None
-    return centred / (groups.std(axis=axis, ddof=1, keepdims=True) + _STD_FLOOR)
+    advantages /= groups.std(axis=axis, ddof=1, keepdims=True) + _STD_FLOOR
+    return advantages
 
 
 def gae_advantages(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,10 +15,12 @@ import numpy as np
 from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
 from agents.core.config import BaseConfig
+from agents.core.credit import batch_of, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report, success_of
 from agents.core.interrupt import Interrupt
-from agents.core.policy import load_policy
+from agents.core.loss_config import check_support
+from agents.core.policy import Policy, load_policy
 from agents.core.records import Sample
 from agents.core.reporting import Reporter
 from agents.core.rollout import Sampler, Trajectory, mark_states
@@ -34,11 +37,30 @@ class Advantages:
         tokens: The raw advantage of each token, float64, each of shape [T_i].
         metrics: Numbers to log.
         values: V of the state at each border, if the algorithm estimates it; else empty lists.
+        returns: What a critic should say before each token, each [T_i]; empty without a critic.
+        token_values: What it says now, each [T_i]; empty without a critic.
     """
 
     tokens: list[FloatArray]
     metrics: dict[str, float]
     values: list[list[float]]
+    returns: list[FloatArray] = field(default_factory=list)
+    token_values: list[FloatArray] = field(default_factory=list)
+
+    @staticmethod
+    def of_answers(
+        advantages: FloatArray, trajectories: Sequence[Trajectory], metrics: dict[str, float]
+    ) -> Advantages:
+        """Gives every token of an answer the answer's advantage.
+
+        Args:
+            advantages: One number an answer, [N] or [prompts, answers].
+            trajectories: The N answers, in the same order.
+            metrics: Numbers to log.
+        """
+        pairs = zip(advantages.ravel(), trajectories, strict=True)
+        tokens = [np.full(len(trajectory.response), number) for number, trajectory in pairs]
+        return Advantages(tokens, metrics, [[] for _ in tokens])
 
 
 class Agent:
@@ -46,6 +68,8 @@ class Agent:
 
     Attributes:
         name: What the algorithm is called in folders and reports.
+        supports: Which of the settings that not every algorithm can honour it does, as
+            "switch=value"; see ``agents/core/loss_config.py``.
         config: Its options.
         env: The unwrapped training environment.
         policy: What is trained.
@@ -53,6 +77,7 @@ class Agent:
     """
 
     name: ClassVar[str] = "agent"
+    supports: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: BaseConfig, folder: Path) -> None:
         """Builds environments, policy, reference, engine and optimizer.
@@ -65,6 +90,7 @@ class Agent:
             ValueError: Options that do not fit together; says which and what to change.
             gymnasium.error.Error: Unknown environment.
         """
+        check_support(self.name, self.supports, config)
         self.config, self.folder = config, folder
         self.env = make_env(config, "train")
         self.eval_env = make_env(config, "validation") if config.eval_problems else None
@@ -76,8 +102,19 @@ class Agent:
         self.sampler = Sampler(self.engine, self.env, config.seed, config.temperature, config.top_p)
         self.cursor = ProblemCursor(self.env, config.num_prompts, config.seed)
         reference = self.policy.frozen_copy() if config.beta > 0 else None
-        self.updater = Updater(self.policy, reference, config)
+        self.updater = self.make_updater(reference)
         self.num_tokens = 0
+        if config.top_p < 1 and config.top_p_correction == "none":
+            warnings.warn(
+                f"top_p={config.top_p:g} samples from another distribution than the loss assumes: "
+                "the gradient is biased. Set top_p to 1 or top_p_correction to renormalise.",
+                stacklevel=2,
+            )
+
+    def make_updater(self, reference: Policy | None) -> Updater:
+        """Returns what trains the policy; an algorithm with a critic may add to it."""
+        budget = getattr(self.env, "max_new_tokens", None)
+        return Updater(self.policy, reference, self.config, budget=budget)
 
     def advantages(
         self,
@@ -94,6 +131,42 @@ class Agent:
             progress: To be called with (rollouts, tokens) as further rollouts finish.
         """
         raise NotImplementedError(f"{type(self).__name__} must define advantages()")
+
+    def token_rewards(
+        self, trajectories: Sequence[Trajectory]
+    ) -> tuple[list[FloatArray], dict[str, float]]:
+        """Returns r_t of every token, each [T_i], and numbers to log.
+
+        The environment's reward comes with the last token; with ``kl_in=reward`` every token also
+        pays ``beta`` times its KL to the reference.
+        """
+        rewards = [np.zeros(len(trajectory.response)) for trajectory in trajectories]
+        for row, trajectory in zip(rewards, trajectories, strict=True):
+            row[-1] = trajectory.reward
+        if self.config.kl_in == "loss" or self.config.beta == 0:
+            return rewards, {}
+        penalties = self.updater.kl_penalties(batch_of(trajectories, rewards, self.config))
+        for row, penalty in zip(rewards, penalties, strict=True):
+            row -= self.config.beta * penalty
+        return rewards, {"kl": float(np.concatenate(penalties).mean())}
+
+    def update(
+        self,
+        batch: Batch,
+        iteration: int,
+        progress: Callable[[int, int], None],
+        stop: Callable[[], bool],
+    ) -> dict[str, float]:
+        """Trains on one iteration's answers and returns metrics.
+
+        Args:
+            batch: The answers.
+            iteration: From 1; part of the random stream that shuffles them.
+            progress: To be called with (answers, tokens) after each minibatch.
+            stop: Asked before each minibatch; True ends the update there.
+        """
+        rng = generator(self.config.seed, iteration, "shuffle")
+        return self.updater.update(batch, rng, progress=progress, stop=stop)
 
     def collect(self, iteration: int, progress: Callable[[int, int], None]) -> list[Trajectory]:
         """Samples the iteration's answers and cuts them into steps."""
@@ -149,20 +222,11 @@ class Agent:
             credit = self.advantages(trajectories, iteration, _advance(phase))
         if interrupt.requested():
             return False
-        batch = Batch(
-            [trajectory.start.tokens for trajectory in trajectories],
-            [trajectory.response for trajectory in trajectories],
-            credit.tokens,
-            [trajectory.log_probs for trajectory in trajectories],
-        )
+        batch = batch_of(trajectories, credit.tokens, config)
+        batch.returns, batch.values = credit.returns, credit.token_values
         with report.phase("update", total=answers * config.updates_per_batch) as phase:
             learning_rate = self.updater.scheduler.get_last_lr()[0]
-            updated = self.updater.update(
-                batch,
-                generator(config.seed, iteration, "shuffle"),
-                progress=_advance(phase),
-                stop=interrupt.requested,
-            )
+            updated = self.update(batch, iteration, _advance(phase), interrupt.requested)
         self.engine.sync_weights(self.policy.model)
         self.num_tokens += sum(len(response) for response in batch.responses)
         self.num_tokens += int(credit.metrics.get("vine/tokens", 0))
@@ -243,7 +307,7 @@ def _rollout_metrics(trajectories: Sequence[Trajectory], group: int) -> dict[str
     return {
         "reward": float(rewards.mean()),
         "reward_std": float(rewards.std()),
-        "frac_reward_zero_std": float((rewards.std(axis=1) == 0).mean()),
+        "frac_reward_zero_std": float(np.mean(zero_spread_groups(trajectories, group))),
         "accuracy": float(np.mean([success_of(trajectory) for trajectory in trajectories])),
         "completions/mean_length": float(lengths.mean()),
         "completions/min_length": float(lengths.min()),

@@ -18,6 +18,7 @@ from dataclasses import Field, dataclass, fields
 from typing import Any, Literal, NoReturn, TypeVar
 
 from agents.core.config_files import load_yaml, save_yaml
+from agents.core.loss_config import LossConfig
 from agents.core.options import (
     Options,
     check,
@@ -132,7 +133,7 @@ class TrainingConfig(Options):
 
 
 @dataclass(frozen=True)
-class BaseConfig(TrainingConfig):
+class BaseConfig(LossConfig, TrainingConfig):
     """What all reinforcement-learning commands share.
 
     >>> BaseConfig(num_generations=0)
@@ -149,21 +150,19 @@ class BaseConfig(TrainingConfig):
     temperature: float = option(0.6, "Sampling temperature in training.", above=0, paper="0.6")
     top_p: float = option(0.9, "Nucleus mass sampled from.", above=0, high=1, paper="0.9")
 
-    updates_per_batch: int = option(2, "Passes over an iteration's answers.", low=1, paper="2")
-    minibatch_size: int = option(64, "Answers per optimiser step.", low=1, paper="64")
-    epsilon: float = option(0.2, "Clip range of the probability ratio.", above=0, paper="0.2")
-    beta: float = option(1e-4, "Coefficient of the KL to the reference.", low=0, paper="1e-4")
-    kl_aggregation: Literal["sum", "token_mean"] = option(
-        "sum", "KL summed over an answer's tokens, or their mean.", paper="sum"
-    )
-    whiten: Literal["none", "mean_std"] = option(
-        "mean_std", "Advantages as they are, or to mean 0 and deviation 1.", paper="mean_std"
-    )
-
     save_every: int = option(
         10, "Iterations between checkpoints; 0: only at the end.", low=0, paper="10"
     )
     keep_checkpoints: int = option(2, "Newest checkpoints kept; 0: all.", low=0)
+
+    def __post_init__(self) -> None:
+        """Checks every field and those that do not go together; raises ValueError."""
+        super().__post_init__()
+        if self.zero_spread == "skip" and self.num_generations == 1:
+            raise ValueError(
+                "zero_spread=skip and num_generations=1 do not go together: no group of one has "
+                "spread. Set num_generations to 2 or more, or zero_spread to keep."
+            )
 
 
 def env_kwargs_of(config: Options) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import nn
 
 from agents.core.config import TrainingConfig
-from agents.core.policy import Policy
 
 
 def learning_rate_factor(step: int, total: int, warmup: int, scheduler: str) -> float:
@@ -26,12 +26,32 @@ def learning_rate_factor(step: int, total: int, warmup: int, scheduler: str) -> 
 
 
 def make_optimizer(
-    policy: Policy, config: TrainingConfig, total: int
+    module: nn.Module,
+    config: TrainingConfig,
+    total: int,
+    *,
+    learning_rate: float | None = None,
+    head: nn.Module | None = None,
+    head_learning_rate: float | None = None,
 ) -> tuple[torch.optim.AdamW, torch.optim.lr_scheduler.LambdaLR]:
-    """Returns the optimizer of a policy and its schedule over ``total`` updates."""
+    """Returns the optimizer of a network and its schedule over ``total`` updates.
+
+    Args:
+        module: What is trained.
+        config: The ``adam_*``, ``weight_decay`` and learning-rate options are read.
+        total: Updates of the whole run.
+        learning_rate: Peak; None: ``config.learning_rate``.
+        head: A second module, with a learning rate of its own.
+        head_learning_rate: Its peak; None: that of ``module``.
+    """
+    peak = config.learning_rate if learning_rate is None else learning_rate
+    groups = [{"params": list(module.parameters()), "lr": peak}]
+    if head is not None:
+        head_peak = peak if head_learning_rate is None else head_learning_rate
+        groups.append({"params": list(head.parameters()), "lr": head_peak})
     optimizer = torch.optim.AdamW(
-        policy.parameters(),
-        lr=config.learning_rate,
+        groups,
+        lr=peak,
         betas=(config.adam_beta1, config.adam_beta2),
         weight_decay=config.weight_decay,
     )

@@ -65,11 +65,72 @@ class TokenStats:
     Attributes:
         log_probs: Log-probability of each response token at the sampling temperature, float32 (or
             float64 for a float64 model).
-        entropy: Entropy of the distribution it was drawn from, in nats, without gradient.
+        entropy: Entropy of the distribution it was drawn from, in nats.
+        log_mass: Log of the nucleus' mass where the pass was asked to renormalise: ``log_probs -
+            log_mass`` is then what a top-p sampler drew from. Else 0.
+        kl: Exact KL to the reference that the pass was given, in nats, of the distributions over
+            all ids. Else 0.
+        values: What the value head says of the state before each token, if the pass was given one.
+            Else 0.
     """
 
     log_probs: Tensor
     entropy: Tensor
+    log_mass: Tensor
+    kl: Tensor
+    values: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a pass computes besides log-probabilities and entropy.
+
+    Attributes:
+        top_p: Below 1, also the log-mass of the nucleus; the entropy is that of the nucleus.
+        entropy_gradient: Whether the entropy has a gradient.
+        reference: A policy to give the exact KL to.
+        value_head: A module [M, H] -> [M, 1] on the last hidden states.
+    """
+
+    top_p: float = 1.0
+    entropy_gradient: bool = False
+    reference: Policy | None = None
+    value_head: nn.Module | None = None
+
+
+_NO_EXTRAS = Extras()
+
+
+def nucleus_of(scores: Tensor, targets: Tensor, top_p: float) -> Tensor:
+    """Returns which ids a top-p sampler may draw, and the targets, bool, [M, V].
+
+    The smallest set of most likely ids whose mass reaches ``top_p``. A target is always in it: it
+    was drawn, though the policy may have moved since.
+
+    Args:
+        scores: Log-probabilities, [M, V].
+        targets: Ids, long, [M].
+        top_p: Nucleus mass, in (0, 1).
+
+    >>> nucleus_of(torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log(), torch.tensor([3]), 0.6).tolist()
+    [[True, True, False, True]]
+    """
+    ordered, order = scores.exp().sort(dim=-1, descending=True, stable=True)
+    inside = ordered.cumsum(-1) - ordered < top_p
+    nucleus = torch.zeros_like(inside).scatter_(-1, order, inside)
+    return nucleus.scatter_(-1, targets.unsqueeze(-1), True)
+
+
+def selected_hidden(trunk: Any, batch: Sequences) -> Tensor:
+    """Returns a trunk's last hidden states that predict the response tokens, [M, H], row by row.
+
+    Args:
+        trunk: A transformers model without its head.
+        batch: Padded rows on the trunk's device.
+    """
+    hidden: Tensor = trunk(input_ids=batch.tokens, use_cache=False)[0]
+    rows = torch.arange(len(hidden), device=hidden.device).unsqueeze(-1)
+    return hidden[rows, batch.source][batch.mask]
 
 
 class Policy(nn.Module):
@@ -106,7 +167,9 @@ class Policy(nn.Module):
         """How many weights the model has, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
-    def forward(self, batch: Sequences, temperature: float) -> TokenStats:
+    def forward(
+        self, batch: Sequences, temperature: float, extras: Extras = _NO_EXTRAS
+    ) -> TokenStats:
         """Returns log-probabilities and entropies of the responses.
 
         The [B, T, V] logits never exist at once for a large batch: the head runs on the selected
@@ -116,32 +179,64 @@ class Policy(nn.Module):
             batch: Padded rows on the model's device. No attention mask is needed: padding stands on
                 the right, where a causal model never looks.
             temperature: Divides the logits, as in sampling (> 0).
+            extras: What else to compute.
         """
-        hidden = self.model.base_model(input_ids=batch.tokens, use_cache=False)[0]
-        rows = torch.arange(len(hidden), device=hidden.device).unsqueeze(-1)
-        selected = hidden[rows, batch.source][batch.mask]  # [M, H]
+        hidden = self.hidden(batch)  # [M, H]
         targets = batch.targets[batch.mask]
+        other = hidden.new_zeros(len(hidden), 0)
+        if extras.reference is not None:
+            with torch.no_grad():
+                other = extras.reference.hidden(batch)
         chunk = max(1, _LOGITS_AT_ONCE // self.vocab_size)
         parts = []
-        for start in range(0, len(selected), chunk):
-            arguments = (selected[start : start + chunk], targets[start : start + chunk])
-            if len(selected) > chunk and torch.is_grad_enabled():
-                parts.append(checkpoint(self._score, *arguments, temperature, use_reentrant=False))
+        for start in range(0, len(hidden), chunk):
+            states, ids, others = (x[start : start + chunk] for x in (hidden, targets, other))
+            if len(hidden) > chunk and torch.is_grad_enabled():
+                part = checkpoint(
+                    self._score, states, ids, others, temperature, extras, use_reentrant=False
+                )
             else:
-                parts.append(self._score(*arguments, temperature))
-        log_probs, entropy = (torch.cat(column) for column in zip(*parts, strict=True))
-        blank = log_probs.new_zeros(batch.mask.shape)
-        return TokenStats(
-            blank.masked_scatter(batch.mask, log_probs), blank.masked_scatter(batch.mask, entropy)
+                part = self._score(states, ids, others, temperature, extras)
+            parts.append(part)
+        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        head = extras.value_head
+        columns.append(
+            columns[0].new_zeros(len(hidden))
+            if head is None
+            else head(hidden).squeeze(-1).to(columns[0].dtype)
         )
+        blank = columns[0].new_zeros(batch.mask.shape)
+        return TokenStats(*(blank.masked_scatter(batch.mask, column) for column in columns))
 
-    def _score(self, hidden: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    def hidden(self, batch: Sequences) -> Tensor:
+        """Returns the last hidden states that predict the response tokens, [M, H], row by row."""
+        return selected_hidden(self.model.base_model, batch)
+
+    def _scores(self, hidden: Tensor, temperature: float) -> Tensor:
+        """Returns log-probabilities over the tokenizer's ids, [M, V]."""
         logits = self.model.get_output_embeddings()(hidden)[:, : self.vocab_size]
         logits = logits if logits.dtype == torch.float64 else logits.float()
-        scores = torch.log_softmax(logits / temperature, dim=-1)  # [M, V]
-        with torch.no_grad():
-            entropy = -(scores.exp() * scores).sum(-1)
-        return scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1), entropy
+        return torch.log_softmax(logits / temperature, dim=-1)
+
+    def _score(
+        self, hidden: Tensor, targets: Tensor, other: Tensor, temperature: float, extras: Extras
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        scores = self._scores(hidden, temperature)
+        log_probs = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+        kl = log_mass = torch.zeros_like(log_probs)
+        if extras.reference is not None:
+            with torch.no_grad():
+                reference_scores = extras.reference._scores(other, temperature)
+            kl = (scores.exp() * (scores - reference_scores)).sum(-1)
+        drawn = scores
+        if extras.top_p < 1:
+            nucleus = nucleus_of(scores.detach(), targets, extras.top_p)
+            log_mass = scores.masked_fill(~nucleus, -torch.inf).logsumexp(-1)
+            # Far below the rest, and not -inf, whose gradient would be NaN.
+            drawn = (scores - log_mass.unsqueeze(-1)).masked_fill(~nucleus, -1e4)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and extras.entropy_gradient):
+            entropy = -(drawn.exp() * drawn).sum(-1)
+        return log_probs, entropy, log_mass, kl
 
     def frozen_copy(self) -> Policy:
         """Returns a copy that never changes: the reference policy."""

@@ -1,43 +1,26 @@
-"""One iteration's gradient steps: minibatches, micro-batches, clipped loss, KL, AdamW."""
+"""One iteration's gradient steps: minibatches, micro-batches, AdamW."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from agents.core.advantages import FloatArray, whiten
 from agents.core.config import BaseConfig
-from agents.core.losses import clip_fractions, clipped_policy_loss, kl_k3, masked_sum
+from agents.core.losses import clamped, kl_estimate
+from agents.core.objective import Batch, Constants, Objective, ValueTerm
 from agents.core.optimizer import make_optimizer
-from agents.core.policy import Policy, Sequences
+from agents.core.policy import Extras, Policy, Sequences, TokenStats
+
+__all__ = ["Batch", "Updater", "micro_batches"]
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(slots=True)
-class Batch:
-    """The answers of one iteration; lists of length N, one entry a answer.
-
-    Attributes:
-        prompts: Token ids before the answer.
-        responses: Token ids of the answer, T_i >= 1 of them.
-        advantages: Raw advantages, float64, [T_i].
-        engine_log_probs: The engine's log-probabilities, float64, [T_i].
-    """
-
-    prompts: list[list[int]]
-    responses: list[list[int]]
-    advantages: list[FloatArray]
-    engine_log_probs: list[FloatArray]
-
-    def __len__(self) -> int:
-        """Returns the number of answers."""
-        return len(self.responses)
+Outcome = Literal["stepped", "not_finite", "ratio_exploded", "kl_target"]
 
 
 def micro_batches(lengths: Sequence[int], rows: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -51,40 +34,86 @@ def micro_batches(lengths: Sequence[int], rows: Sequence[int], size: int) -> Ite
         yield order[start : start + size]
 
 
-def _padded(rows: Sequence[FloatArray], like: Tensor) -> Tensor:
-    result = np.zeros(like.shape)
-    for place, row in enumerate(rows):
-        result[place, : len(row)] = row
-    return torch.as_tensor(result, dtype=like.dtype, device=like.device)
-
-
 class Updater:
     """Owns the optimizer and its schedule; the update does not depend on ``micro_batch_size``."""
 
-    def __init__(self, policy: Policy, reference: Policy | None, config: BaseConfig) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        reference: Policy | None,
+        config: BaseConfig,
+        *,
+        budget: int | None = None,
+        value: ValueTerm | None = None,
+        value_learning_rate: float | None = None,
+    ) -> None:
         """Makes the optimizer.
 
         Args:
             policy: What is trained.
             reference: The frozen start, or None where ``beta`` is 0.
             config: See ``BaseConfig``.
+            budget: Tokens an answer may have; needed for ``aggregation=sum_constant``.
+            value: A value head on the policy's trunk, trained in the same steps.
+            value_learning_rate: Of that head; None: the policy's.
+
+        Raises:
+            ValueError: ``aggregation=sum_constant`` without a budget.
         """
+        if config.aggregation == "sum_constant" and not budget:
+            raise ValueError(
+                "aggregation=sum_constant needs a token budget, and the environment has no "
+                "max_new_tokens. Set aggregation to token_mean, or give the environment a budget."
+            )
         self.policy, self.reference, self.config = policy, reference, config
+        self.budget, self.value = budget, value
+        self.has_kl = reference is not None and config.beta > 0 and config.kl_in == "loss"
+        full = self.has_kl and config.kl_estimator == "full"
+        self._extras = Extras(
+            top_p=config.top_p if config.top_p_correction == "renormalise" else 1.0,
+            entropy_gradient=config.entropy_coef > 0,
+            reference=reference if full else None,
+            value_head=None if value is None else value.head,
+        )
+        self._reference_in_loss = reference if self.has_kl and not full else None
         answers = config.num_prompts * config.num_generations
         per_iteration = config.updates_per_batch * math.ceil(answers / config.minibatch_size)
-        total = config.iterations * per_iteration
-        self.optimizer, self.scheduler = make_optimizer(policy, config, total)
+        self.parameters = list(policy.parameters())
+        self.optimizer, self.scheduler = make_optimizer(
+            policy,
+            config,
+            config.iterations * per_iteration,
+            head=None if value is None else value.head,
+            head_learning_rate=value_learning_rate,
+        )
+        if value is not None:
+            self.parameters += list(value.head.parameters())
 
     def log_probs(self, policy: Policy, batch: Batch) -> list[FloatArray]:
-        """Returns the log-probabilities of every answer without gradient, each [T_i]."""
-        result: list[FloatArray] = [np.zeros(0)] * len(batch)
-        with torch.no_grad():
-            for rows in self._micro_batches(batch, range(len(batch))):
-                sequences = self._sequences(batch, rows)
-                stats = policy(sequences, self.config.temperature).log_probs.double().cpu().numpy()
-                for place, row in enumerate(rows):
-                    result[row] = stats[place, : len(batch.responses[row])]
-        return result
+        """Returns the log-probabilities over all ids of every answer, without gradient, [T_i]."""
+        return self._pass(policy, batch, Extras(), lambda stats: stats.log_probs)
+
+    def values(self, batch: Batch) -> list[FloatArray]:
+        """Returns what the value head says before each token of every answer, [T_i]."""
+        return self._pass(self.policy, batch, self._extras, lambda stats: stats.values)
+
+    def kl_penalties(self, batch: Batch) -> list[FloatArray]:
+        """Returns the KL to the reference at each token, for ``kl_in=reward``, [T_i]."""
+        config, reference = self.config, self.reference
+        assert reference is not None
+        if config.kl_estimator == "full":
+            extras = Extras(reference=reference)
+            rows = self._pass(self.policy, batch, extras, lambda stats: stats.kl)
+            return [clamped(torch.as_tensor(row), config.kl_clamp).numpy() for row in rows]
+        pairs = zip(
+            self.log_probs(self.policy, batch), self.log_probs(reference, batch), strict=True
+        )
+        return [
+            kl_estimate(
+                torch.as_tensor(new), torch.as_tensor(old), config.kl_estimator, config.kl_clamp
+            ).numpy()
+            for new, old in pairs
+        ]
 
     def update(
         self,
@@ -105,32 +134,117 @@ class Updater:
         Returns:
             Metrics under TRL's names.
         """
-        old = self.log_probs(self.policy, batch)
-        reference = None if self.reference is None else self.log_probs(self.reference, batch)
-        totals: dict[str, float] = {}
-        norms, skipped = [], 0
+        rows = self._rows_that_count(batch)
+        constants = self._constants(batch, rows)
+        log = _Log()
+        for minibatch in self._minibatches(rows, rng):
+            if stop():
+                break
+            objective = self._accumulate(batch, minibatch, constants)
+            outcome, norm = self._step(objective)
+            log.add(objective, outcome, norm)
+            if outcome == "kl_target":
+                break
+            if progress is not None:
+                progress(len(minibatch), sum(len(batch.responses[row]) for row in minibatch))
+        trainer = constants.old_plain or self._seen
+        return log.metrics() | _gap(batch.engine_log_probs, trainer)
+
+    def _rows_that_count(self, batch: Batch) -> list[int]:
+        return [
+            row
+            for row in range(len(batch))
+            if batch.in_policy_loss[row]
+            or (self.has_kl and batch.in_kl[row])
+            or self.value is not None
+        ]
+
+    def _minibatches(self, rows: list[int], rng: np.random.Generator) -> Iterator[list[int]]:
         for _ in range(self.config.updates_per_batch):
-            order = rng.permutation(len(batch)).tolist()
+            order = [rows[place] for place in rng.permutation(len(rows))]
             for start in range(0, len(order), self.config.minibatch_size):
-                if stop():
-                    break
-                rows = order[start : start + self.config.minibatch_size]
-                self._accumulate(batch, rows, old, reference, totals)
-                norm = float(
-                    torch.nn.utils.clip_grad_norm_(
-                        self.policy.parameters(), self.config.max_grad_norm
-                    )
-                )
-                if math.isfinite(norm):
-                    self.optimizer.step()
-                    self.scheduler.step()
-                    norms.append(norm)
-                else:
-                    skipped += 1
-                self.optimizer.zero_grad(set_to_none=True)
-                if progress is not None:
-                    progress(len(rows), sum(len(batch.responses[row]) for row in rows))
-        return _metrics(totals, norms, skipped) | _gap(batch.engine_log_probs, old)
+                yield order[start : start + self.config.minibatch_size]
+
+    def _constants(self, batch: Batch, rows: list[int]) -> Constants:
+        """Returns what stays fixed; the sampling policy's pass is spared where it is the loss's."""
+        config = self.config
+        advantages = list(batch.advantages)
+        counted = [row for row in rows if batch.in_policy_loss[row]]
+        if config.whiten_scope == "batch":
+            whitened = whiten([advantages[row] for row in counted], config.whiten)
+            for row, array in zip(counted, whitened, strict=True):
+                advantages[row] = array
+        self._seen: list[FloatArray | None] = [None] * len(batch)
+        old = old_plain = reference = None
+        if config.updates_per_batch * math.ceil(len(rows) / config.minibatch_size) > 1:
+            plain_extras = replace(self._extras, reference=None, value_head=None)
+            pairs = self._pass(self.policy, batch, plain_extras, _log_probs_and_mass)
+            old_plain = [pair[0] for pair in pairs]
+            old = [pair[0] - pair[1] for pair in pairs]
+        if self._reference_in_loss is not None:
+            reference = self.log_probs(self._reference_in_loss, batch)
+        return Constants(advantages, old, old_plain, reference)
+
+    def _accumulate(self, batch: Batch, rows: list[int], constants: Constants) -> Objective:
+        """Adds the gradient of one minibatch to the parameters."""
+        config = self.config
+        counted = [row for row in rows if batch.in_policy_loss[row]]
+        if config.whiten_scope == "minibatch":
+            advantages = list(constants.advantages)
+            whitened = whiten([advantages[row] for row in counted], config.whiten)
+            for row, array in zip(counted, whitened, strict=True):
+                advantages[row] = array
+            constants = replace(constants, advantages=advantages)
+        objective = Objective(
+            batch, rows, constants, config, has_kl=self.has_kl, budget=self.budget, value=self.value
+        )
+        for micro in self._micro_batches(batch, rows):
+            sequences = self._sequences(batch, micro)
+            stats = self.policy(sequences, config.temperature, self._extras)
+            objective.loss(micro, stats, sequences.mask).backward()  # type: ignore[no-untyped-call]
+            if constants.old is None:
+                self._see(batch, micro, stats)
+        return objective
+
+    def _step(self, objective: Objective) -> tuple[Outcome, float]:
+        """Steps with the gradient that was accumulated, unless the minibatch is to be skipped."""
+        config = self.config
+        norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm))
+        outcome: Outcome = "stepped"
+        if config.max_ratio is not None and objective.mean_ratio > config.max_ratio:
+            outcome = "ratio_exploded"
+        elif not math.isfinite(norm):
+            outcome = "not_finite"
+        elif config.target_kl is not None and objective.moved > config.target_kl:
+            outcome = "kl_target"
+        else:
+            self.optimizer.step()
+            self.scheduler.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return outcome, norm
+
+    def _pass(
+        self,
+        policy: Policy,
+        batch: Batch,
+        extras: Extras,
+        pick: Callable[[TokenStats], torch.Tensor],
+    ) -> list[FloatArray]:
+        """Returns a quantity of every answer without gradient, each [..., T_i]."""
+        result: list[FloatArray] = [np.zeros(0)] * len(batch)
+        with torch.no_grad():
+            for rows in self._micro_batches(batch, range(len(batch))):
+                stats = policy(self._sequences(batch, rows), self.config.temperature, extras)
+                array = pick(stats).double().cpu().numpy()
+                for place, row in enumerate(rows):
+                    result[row] = array[..., place, : len(batch.responses[row])]
+        return result
+
+    def _see(self, batch: Batch, rows: Sequence[int], stats: TokenStats) -> None:
+        """Keeps the log-probabilities of the only pass, to compare them with the engine's."""
+        array = stats.log_probs.detach().double().cpu().numpy()
+        for place, row in enumerate(rows):
+            self._seen[row] = array[place, : len(batch.responses[row])]
 
     def _micro_batches(self, batch: Batch, rows: Sequence[int]) -> Iterator[list[int]]:
         lengths = [len(p) + len(r) for p, r in zip(batch.prompts, batch.responses, strict=True)]
@@ -143,62 +257,60 @@ class Updater:
             self.policy.device,
         )
 
-    def _accumulate(
-        self,
-        batch: Batch,
-        rows: Sequence[int],
-        old: list[FloatArray],
-        reference: list[FloatArray] | None,
-        totals: dict[str, float],
-    ) -> None:
-        """Adds the gradient of one minibatch to the parameters, and its sums to ``totals``."""
-        config = self.config
-        shaped = [batch.advantages[row] for row in rows]
-        shaped = whiten(shaped) if config.whiten == "mean_std" else shaped
-        advantages = dict(zip(rows, shaped, strict=True))
-        num_tokens = sum(len(batch.responses[row]) for row in rows)
-        kl_count = len(rows) if config.kl_aggregation == "sum" else num_tokens
-        for micro in self._micro_batches(batch, rows):
-            sequences = self._sequences(batch, micro)
-            stats, mask = self.policy(sequences, config.temperature), sequences.mask
-            log_probs = stats.log_probs
-            old_log_probs = _padded([old[row] for row in micro], log_probs)
-            weights = _padded([advantages[row] for row in micro], log_probs)
-            losses = clipped_policy_loss(log_probs, old_log_probs, weights, config.epsilon)
-            loss = masked_sum(losses, mask) / num_tokens
-            sums = {"tokens": mask.sum(), "entropy": masked_sum(stats.entropy, mask)}
-            if reference is not None:
-                kl = kl_k3(log_probs, _padded([reference[row] for row in micro], log_probs))
-                sums["kl"] = masked_sum(kl, mask)
-                loss = loss + config.beta * sums["kl"] / kl_count
-            loss.backward()  # type: ignore[no-untyped-call]
-            with torch.no_grad():
-                low, high = clip_fractions(log_probs, old_log_probs, weights, mask, config.epsilon)
-                sums |= {"low": low, "high": high, "loss": loss * num_tokens}
-            for name, value in sums.items():
-                totals[name] = totals.get(name, 0.0) + float(value.detach())
+
+class _Log:
+    """Adds up what the minibatches of an update report."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, float] = {}
+        self.norms: list[float] = []
+        self.outcomes: list[Outcome] = []
+        self.largest_ratio = 0.0
+
+    def add(self, objective: Objective, outcome: Outcome, norm: float) -> None:
+        for name, value in objective.sums.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.outcomes.append(outcome)
+        self.largest_ratio = max(self.largest_ratio, objective.largest_ratio)
+        if outcome == "stepped":
+            self.norms.append(norm)
+
+    def metrics(self) -> dict[str, float]:
+        def mean(name: str, count: str = "policy_tokens") -> float:
+            return self.sums.get(name, 0.0) / max(1.0, self.sums.get(count, 0.0))
+
+        steps = max(1, len(self.outcomes))
+        exploded = self.outcomes.count("ratio_exploded")
+        result = {
+            "loss": self.sums.get("loss", 0.0) / steps,
+            "kl": mean("kl", "kl_tokens"),
+            "entropy": mean("entropy", "tokens"),
+            "clip_ratio/low_mean": mean("low"),
+            "clip_ratio/high_mean": mean("high"),
+            "clip_ratio/region_mean": mean("low") + mean("high"),
+            "ratio/mean": mean("ratio"),
+            "ratio/max": self.largest_ratio,
+            "ratio/exploded": float(exploded),
+            "policy_kl": mean("moved"),
+            "grad_norm": float(np.mean(self.norms)) if self.norms else math.nan,
+            "updates": float(self.outcomes.count("stepped")),
+            "skipped_updates": float(exploded + self.outcomes.count("not_finite")),
+            "stopped_at_kl_target": float("kl_target" in self.outcomes),
+        }
+        if "value_loss" in self.sums:
+            result["critic/vf_loss"] = self.sums["value_loss"] / steps
+        return result
 
 
-def _metrics(totals: dict[str, float], norms: list[float], skipped: int) -> dict[str, float]:
-    tokens = max(1.0, totals.get("tokens", 0.0))
-    mean = {name: total / tokens for name, total in totals.items()}
-    low, high = mean.get("low", 0.0), mean.get("high", 0.0)
+def _log_probs_and_mass(stats: TokenStats) -> torch.Tensor:
+    return torch.stack([stats.log_probs, stats.log_mass])
+
+
+def _gap(engine: Sequence[FloatArray], trainer: Sequence[FloatArray | None]) -> dict[str, float]:
+    """How far the engine's log-probabilities are from the trainer's, where they were computed."""
+    pairs = [(a, b) for a, b in zip(engine, trainer, strict=True) if b is not None]
+    gap = np.abs(np.concatenate([np.zeros(0), *(a - b for a, b in pairs)]))
     return {
-        "loss": mean.get("loss", 0.0),
-        "kl": mean.get("kl", 0.0),
-        "entropy": mean.get("entropy", 0.0),
-        "clip_ratio/low_mean": low,
-        "clip_ratio/high_mean": high,
-        "clip_ratio/region_mean": low + high,
-        "grad_norm": float(np.mean(norms)) if norms else math.nan,
-        "skipped_updates": float(skipped),
-    }
-
-
-def _gap(engine: list[FloatArray], trainer: list[FloatArray]) -> dict[str, float]:
-    """How far the engine's log-probabilities are from the trainer's."""
-    gap = np.abs(np.concatenate(engine) - np.concatenate(trainer))
-    return {
-        "sampling/sampling_logp_difference/mean": float(gap.mean()),
-        "sampling/sampling_logp_difference/max": float(gap.max()),
+        "sampling/sampling_logp_difference/mean": float(gap.mean()) if gap.size else math.nan,
+        "sampling/sampling_logp_difference/max": float(gap.max()) if gap.size else math.nan,
     }

@@ -88,7 +88,10 @@ def test_values_of_every_type(argv: list[str], expected: dict[str, Any]) -> None
         (["--top_p", "1.5"], r"top_p must be > 0 and <= 1, got 1.5"),
         (["--learning_rate", "nan"], "learning_rate must be a number, got 'nan'"),
         (["--eval_temperatures", "1", "-1"], "eval_temperatures must be >= 0, got -1.0"),
-        (["--whiten", "mean"], "whiten must be one of none, mean_std.*Did you mean 'mean_std'"),
+        (
+            ["--whiten", "mean"],
+            "whiten must be one of none, std, mean_std.*Did you mean 'mean_std'",
+        ),
         (["--device", "cudda"], "got 'cudda'. Did you mean 'cuda'"),
         (["--env_kwargs", "level=3"], "env_kwargs must be a JSON object.*level=3"),
         (["--env_kwargs", "[1]"], "env_kwargs must be a JSON object"),
