@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from graders import pool
 from graders.base import Verdict
 from graders.math_grader import MathGrader
 from graders.numeric import GSM8KGrader
@@ -96,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the JSON line alone")
     parser.add_argument("--wrong", action="store_true", help="also name the cases graded wrongly")
     options = parser.parse_args(arguments)
+    pool.warm_up()
     try:
         results = grade_cases(read_cases(options.file))
     except (OSError, ValueError) as error:

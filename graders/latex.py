@@ -13,7 +13,8 @@ from graders.primaries import PrimaryReader
 
 _STOPS = frozenset(
     """end newline rbrace cup cap setminus le ge ne approx in equiv to and or rfloor rceil mod
-    pmod choose iff implies Rightarrow notin subset subseteq percent dollar circ div times pm mp""".split()
+    pmod choose iff implies Rightarrow notin subset subseteq percent dollar circ div times pm
+    mp""".split()
 )
 
 

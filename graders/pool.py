@@ -49,9 +49,13 @@ class Worker:
     """One worker process, started when first needed and again after it died."""
 
     def __init__(
-        self, wall_seconds: float = WALL_SECONDS, memory_megabytes: int = MEMORY_MEGABYTES
+        self,
+        wall_seconds: float = WALL_SECONDS,
+        memory_megabytes: int = MEMORY_MEGABYTES,
+        preload: str = "graders.math_grader",
     ) -> None:
-        """Stores the limits; starts nothing."""
+        """Stores the limits and the module to import at the start; starts nothing."""
+        self.preload = preload
         self.wall_seconds = wall_seconds
         self.memory_megabytes = memory_megabytes
         self.process: subprocess.Popen[bytes] | None = None
@@ -64,7 +68,7 @@ class Worker:
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "graders.worker", str(self.memory_megabytes)],
+            [sys.executable, "-m", "graders.worker", str(self.memory_megabytes), self.preload],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
         )  # fmt: skip
         self.receive(START_SECONDS)
@@ -254,7 +258,7 @@ def warm_up() -> None:
 
 def _shared_worker() -> Worker:
     if _Shared.worker is None or _Shared.owner != os.getpid():
-        _Shared.worker, _Shared.owner = Worker(), os.getpid()
+        _Shared.worker, _Shared.owner = Worker(preload="sympy"), os.getpid()
         atexit.register(_Shared.worker.close)
     return _Shared.worker
 

@@ -236,7 +236,7 @@ class PrimaryReader(Cursor):
         return Node("set", tuple(members))
 
     def builder(self) -> bool:
-        """Takes ``x |`` or ``x \\in \\mathbb{R} :`` at the start of a set with a condition."""
+        r"""Takes ``x |`` or ``x \in \mathbb{R} :`` at the start of a set with a condition."""
         length = 1
         if self.peek(1)[:2] == ("cmd", "in"):
             length = 6 if self.peek(2).text == "mathbb" else 3

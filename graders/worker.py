@@ -1,10 +1,11 @@
-"""The other end of ``graders.pool``: ``python -m graders.worker``, frames over standard streams.
+"""The other end of ``graders.pool``: ``python -m graders.worker MEGABYTES MODULE``, frames over standard streams.
 
 A frame is four bytes of length and a pickle, exchanged only between a parent and its own child.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import struct
@@ -68,6 +69,7 @@ def main() -> None:
 
     pool.mark_worker()
     limit_memory(int(sys.argv[1]))
+    importlib.import_module(sys.argv[2])  # a grade's clock does not run while this loads
     write_frame(target, "ready")
     while True:
         try:
