@@ -6,6 +6,8 @@
 Source: Kazemnejad et al., "VinePPO: Refining credit assignment in RL training of LLMs", ICML 2025
 (arXiv 2410.01679). No critic: V(s) of the state before each reasoning step is the mean reward of K
 continuations of s, and every token of step i has the advantage r_i + V(s_{i+1}) - V(s_i).
+``--reuse false`` gives the paper's estimator; by default answers and rollouts that pass through a
+state count as samples of its value.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ from agents.core.values import monte_carlo_values
 class VinePPOConfig(BaseConfig):
     """What VinePPO adds to the options of every agent."""
 
-    num_rollouts: int = option(9, "Rollouts of each distinct state (K).", low=1, paper="9")
+    num_rollouts: int = option(9, "Samples of each distinct state's value (K).", low=1, paper="9")
+    reuse: bool = option(
+        True,
+        "Rows that pass through a state are samples of its value too; fresh rollouts only fill up "
+        "to K. False: K fresh rollouts of every state.",
+        paper="False",
+    )
     max_steps_valued: int | None = option(
         None, "Only the first so many steps get values; none: all.", low=1, paper="25 on GSM8K"
     )
@@ -57,6 +65,7 @@ class VinePPO(Agent):
             trajectories,
             self.config.num_rollouts,
             iteration=iteration,
+            reuse=self.config.reuse,
             max_steps=self.config.max_steps_valued,
             progress=progress,
         )

@@ -1,8 +1,13 @@
 """Monte-Carlo values of states: the heart of VinePPO.
 
 V(s) is the mean reward of K continuations of s, sampled by the policy after the environment was
-restored to s. This is the paper's estimator: K fresh rollouts for every distinct state. Equal
-states of a problem are one state, also across sibling answers: they are the same random variable.
+restored to s. Equal states of a problem are one state, also across sibling answers.
+
+Two estimators, both unbiased (on-policy, and with a causal segmenter also the policy gradient):
+
+- the paper's: K fresh rollouts for every distinct state;
+- with reuse: every row that passes through s is a sample of V(s), an answer never of its own
+  values; fresh rollouts only fill up to K. See ``agents/core/sample_pool.py``.
 """
 
 from __future__ import annotations
@@ -13,10 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.core.rollout import Sampler, Start, Trajectory
+from agents.core.sample_pool import ROLLOUT, SamplePool, StateKey, state_key, tokens_of
 from agents.engines.base import Progress, silent
-
-StateKey = tuple[int, tuple[int, ...]]
-"""A state: (prompt slot, all its tokens)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,12 @@ class ValueEstimates:
         values: For each trajectory V of its borders, the prompt first; shorter than its borders
             where a cap was set.
         metrics: ``vine/*`` numbers of the iteration.
-        rollouts: For each distinct state the rewards of its rollouts, [K].
+        pool: The samples behind the values.
     """
 
     values: list[list[float]]
     metrics: dict[str, float]
-    rollouts: dict[StateKey, list[float]]
+    pool: SamplePool
 
 
 def state_keys(trajectory: Trajectory, max_steps: int | None = None) -> list[StateKey]:
@@ -43,9 +46,8 @@ def state_keys(trajectory: Trajectory, max_steps: int | None = None) -> list[Sta
         max_steps: Only the borders 0 .. max_steps are valued; None: all.
     """
     borders = trajectory.borders if max_steps is None else trajectory.borders[: max_steps + 1]
-    prompt = tuple(trajectory.start.tokens)
-    response = tuple(trajectory.response)
-    return [(trajectory.start.slot, prompt + response[:border]) for border in borders]
+    slot, prompt = trajectory.start.slot, trajectory.start.tokens
+    return [state_key(slot, prompt + trajectory.response[:border]) for border in borders]
 
 
 def monte_carlo_values(
@@ -54,20 +56,22 @@ def monte_carlo_values(
     num_rollouts: int,
     *,
     iteration: int,
+    reuse: bool = True,
     max_steps: int | None = None,
     progress: Progress = silent,
 ) -> ValueEstimates:
-    """Estimates V at every border of every trajectory with K fresh rollouts a distinct state.
+    """Estimates V at every border of every trajectory.
 
-    A rollout may spend what the restored environment has left. A rollout that runs out of budget
-    counts with the reward the environment gives it. Unbiased: the value of a state is independent
-    of the trajectories that pass through it, given the state.
+    A rollout may spend what the restored environment has left. A row counts with the reward that
+    the environment gave it, also if it ran out of budget.
 
     Args:
         sampler: Engine and environment.
         trajectories: With borders and states (see ``mark_states``).
-        num_rollouts: K, continuations a state, >= 1.
+        num_rollouts: K, samples a state, >= 1.
         iteration: Part of the random streams.
+        reuse: Whether rows that pass through a state are samples of it too; False is the paper's
+            estimator.
         max_steps: Borders after this one are not valued; None: all are.
         progress: Called with (rollouts, tokens) as they finish.
 
@@ -79,33 +83,71 @@ def monte_carlo_values(
     if max_steps is not None and max_steps < 1:
         raise ValueError(f"max_steps_valued must be >= 1, got {max_steps} (paper: 25 on GSM8K)")
     keys = [state_keys(trajectory, max_steps) for trajectory in trajectories]
+    starts = _starts(trajectories, keys)
+    pool = SamplePool(starts)
+    if reuse:
+        for owner, trajectory in enumerate(trajectories):
+            _count(pool, trajectory, owner)
+    fresh: list[Trajectory] = []
+    rolled_out = 0
+    while wave := pool.wave(num_rollouts) if reuse else _all_at_once(starts, fresh, num_rollouts):
+        rolled_out += len(wave)
+        for n in sorted(set(wave.values())):
+            chosen = [key for key, missing in wave.items() if missing == n]
+            groups = sampler.sample(
+                [starts[key] for key in chosen],
+                n,
+                iteration=iteration,
+                purpose="value",
+                progress=progress,
+            )
+            for key, group in zip(chosen, groups, strict=True):
+                fresh.extend(group)
+                for rollout in group:
+                    if reuse:
+                        _count(pool, rollout, ROLLOUT)
+                    else:
+                        pool.add_at(key, rollout.reward)
+    values = [[pool.value(key, owner) for key in row] for owner, row in enumerate(keys)]
+    used = [len(pool.rewards(key, owner)) for owner, row in enumerate(keys) for key in row]
+    metrics = {
+        "vine/states": float(len(used)),
+        "vine/unique_states": float(len(starts)),
+        "vine/steps": len(used) / len(trajectories),
+        "vine/k_fresh": len(fresh) / len(used),
+        "vine/k_effective": float(np.mean(used)),
+        "vine/answered_without_rollout": 1 - rolled_out / len(starts),
+        "vine/tokens": float(sum(len(rollout.response) for rollout in fresh)),
+        "vine/truncated_ratio": float(np.mean([rollout.truncated for rollout in fresh] or [False])),
+        "vine/value_mean": float(np.mean([value for row in values for value in row])),
+        "vine/value_std_within": float(np.mean([np.std(pool.rewards(key)) for key in starts])),
+    }
+    return ValueEstimates(values, metrics, pool)
+
+
+def _starts(
+    trajectories: Sequence[Trajectory], keys: Sequence[Sequence[StateKey]]
+) -> dict[StateKey, Start]:
+    """Returns the distinct states, each with a snapshot to restore and its budget."""
     starts: dict[StateKey, Start] = {}
     for trajectory, row in zip(trajectories, keys, strict=True):
         for border, snapshot, key in zip(trajectory.borders, trajectory.states, row, strict=False):
-            start = trajectory.start
-            starts.setdefault(
-                key,
-                Start(snapshot, list(key[1]), start.budget - border, start.slot, start.problem_id),
-            )
-    groups = sampler.sample(
-        list(starts.values()), num_rollouts, iteration=iteration, purpose="value", progress=progress
-    )
-    rollouts = {
-        key: [rollout.reward for rollout in group]
-        for key, group in zip(starts, groups, strict=True)
-    }
-    means = {key: float(np.mean(rewards)) for key, rewards in rollouts.items()}
-    played = [rollout for group in groups for rollout in group]
-    num_states = sum(len(row) for row in keys)
-    metrics = {
-        "vine/states": float(num_states),
-        "vine/unique_states": float(len(starts)),
-        "vine/k_fresh": len(played) / num_states,
-        "vine/k_effective": float(num_rollouts),
-        "vine/tokens": float(sum(len(rollout.response) for rollout in played)),
-        "vine/value_mean": float(np.mean([means[key] for row in keys for key in row])),
-        "vine/value_std_within": float(np.mean([np.std(rewards) for rewards in rollouts.values()])),
-        "vine/truncated_ratio": float(np.mean([rollout.truncated for rollout in played])),
-        "vine/steps": num_states / len(trajectories),
-    }
-    return ValueEstimates([[means[key] for key in row] for row in keys], metrics, rollouts)
+            if key not in starts:
+                above = trajectory.start
+                starts[key] = Start(
+                    snapshot, tokens_of(key), above.budget - border, above.slot, above.problem_id
+                )
+    return starts
+
+
+def _count(pool: SamplePool, row: Trajectory, owner: int) -> None:
+    start = row.start
+    tokens = start.tokens + row.response
+    pool.add(start.slot, tokens, born=len(start.tokens), owner=owner, reward=row.reward)
+
+
+def _all_at_once(
+    starts: dict[StateKey, Start], fresh: list[Trajectory], num_rollouts: int
+) -> dict[StateKey, int]:
+    """Returns the paper's only wave: K rollouts of every state, then none."""
+    return {} if fresh else dict.fromkeys(starts, num_rollouts)

@@ -15,6 +15,7 @@ from toy import (
 
 from agents.core.advantages import stepwise_advantages
 from agents.core.rollout import Sampler, mark_states, start_of
+from agents.core.sample_pool import tokens_of
 from agents.core.values import monte_carlo_values, state_keys
 
 
@@ -32,43 +33,68 @@ def _collect(num_prompts=2, group=4, iteration=1, seed=0, step_length=1):
 def test_equal_states_of_a_prompt_are_valued_once():
     sampler, trajectories = _collect()
     sampler.engine.calls.clear()
-    estimates = monte_carlo_values(sampler, trajectories, 3, iteration=1)
+    estimates = monte_carlo_values(sampler, trajectories, 3, iteration=1, reuse=False)
     distinct = {key for trajectory in trajectories for key in state_keys(trajectory)}
     assert sampler.engine.calls == [(len(distinct), 3)], "one call, K rollouts a distinct state"
     assert estimates.metrics["vine/unique_states"] == len(distinct)
-    assert all(len(rewards) == 3 for rewards in estimates.rollouts.values())
+    assert all(len(estimates.pool.rewards(key)) == 3 for key in distinct)
     by_key = {}
     for trajectory, values in zip(trajectories, estimates.values, strict=True):
         for key, value in zip(state_keys(trajectory), values, strict=True):
-            assert value == np.mean(estimates.rollouts[key])
+            assert value == np.mean(estimates.pool.rewards(key))
             assert by_key.setdefault(key, value) == value
     slots = {key[0] for key in distinct}
     assert slots == {0, 1}, "the same tokens of two prompts are two states"
 
 
-def test_values_are_unbiased():
-    """4,000 rollouts a state against the enumerated value, within 4 standard errors."""
+@pytest.mark.parametrize("reuse", [False, True])
+def test_values_are_unbiased(reuse):
+    """About 4,000 samples a state against the enumerated value, within 4 standard errors."""
     sampler, trajectories = _collect(num_prompts=1, group=8)
-    rollouts = monte_carlo_values(sampler, trajectories, 4000, iteration=1).rollouts
-    assert len(rollouts) >= 4
-    for (_, tokens), rewards in rollouts.items():
-        truth = exact_value(tokens[len(PROMPT) :])
+    pool = monte_carlo_values(sampler, trajectories, 4000, iteration=1, reuse=reuse).pool
+    keys = {key for trajectory in trajectories for key in state_keys(trajectory)}
+    assert len(keys) >= 4
+    for key in keys:
+        truth = exact_value(tokens_of(key)[len(PROMPT) :])
         assert 0.02 < truth < 0.98
+        rewards = pool.rewards(key)
+        assert len(rewards) >= 4000
         error = np.sqrt(truth * (1 - truth) / len(rewards))
         assert abs(np.mean(rewards) - truth) < 4 * error
 
 
 def test_a_rollout_spends_only_what_the_restored_environment_has_left():
     sampler, trajectories = _collect(step_length=2)
-    estimates = monte_carlo_values(sampler, trajectories, 50, iteration=1)
-    assert any(len(tokens) == len(PROMPT) + 2 for _, tokens in estimates.rollouts)
+    estimates = monte_carlo_values(sampler, trajectories, 50, iteration=1, reuse=False)
+    keys = {key for trajectory in trajectories for key in state_keys(trajectory)}
+    assert any(len(tokens_of(key)) == len(PROMPT) + 2 for key in keys)
     assert 0.0 < estimates.metrics["vine/truncated_ratio"] < 1.0
+
+
+def test_reuse_fills_up_to_k_and_spends_less():
+    sampler, trajectories = _collect(num_prompts=2, group=6)
+    full = monte_carlo_values(sampler, trajectories, 4, iteration=1, reuse=False)
+    shared = monte_carlo_values(sampler, trajectories, 4, iteration=1)
+    assert shared.metrics["vine/tokens"] < 0.6 * full.metrics["vine/tokens"]
+    assert shared.metrics["vine/k_effective"] >= 4 == full.metrics["vine/k_effective"]
+    assert 0 < shared.metrics["vine/answered_without_rollout"] < 1
+    for owner, trajectory in enumerate(trajectories):
+        for key in state_keys(trajectory):
+            assert len(shared.pool.rewards(key, owner)) >= 4
+
+
+def test_an_answer_never_uses_itself_but_a_duplicate_counts():
+    sampler, trajectories = _collect(num_prompts=1, group=2)
+    twins = [trajectories[0], trajectories[0]]
+    estimates = monte_carlo_values(sampler, twins, 1, iteration=1)
+    assert estimates.metrics["vine/tokens"] == 0, "each twin is the other's sample"
+    assert set(estimates.values[0]) == {trajectories[0].reward}
 
 
 def test_the_cap_values_the_first_steps_only():
     sampler, trajectories = _collect()
-    full = monte_carlo_values(sampler, trajectories, 2, iteration=1)
-    capped = monte_carlo_values(sampler, trajectories, 2, iteration=1, max_steps=1)
+    full = monte_carlo_values(sampler, trajectories, 2, iteration=1, reuse=False)
+    capped = monte_carlo_values(sampler, trajectories, 2, iteration=1, reuse=False, max_steps=1)
     for trajectory, some, all_ in zip(trajectories, capped.values, full.values, strict=True):
         assert len(some) == min(2, len(trajectory.borders))
         assert some == all_[: len(some)], "a state's rollouts do not depend on the others"

@@ -1,0 +1,176 @@
+"""Bias of the value estimators, computed by enumerating all joint outcomes: no noise, no luck."""
+
+import numpy as np
+import pytest
+from exact import PROMPT, ExactEngine, ExactEnv, outcomes, score, true_gradient, value
+
+from agents.core.advantages import capped_values, spread_advantages, stepwise_advantages
+from agents.core.rollout import Sampler, mark_states, start_of
+from agents.core.sample_pool import tokens_of
+from agents.core.values import monte_carlo_values, state_keys
+
+
+def _expected_gradient(k, *, group=2, reuse=True, segment=None, advantages=None, max_steps=None):
+    """Returns the expectation of the policy gradient, and how many outcomes there are."""
+    env = ExactEnv() if segment is None else ExactEnv(segment)
+    advantages = advantages or _plain
+
+    def run(chooser):
+        sampler = Sampler(ExactEngine(chooser), env, 0, 1.0)
+        trajectories = sampler.sample([start_of(env, 0)], group, iteration=1, purpose="x")[0]
+        for trajectory in trajectories:
+            mark_states(env, trajectory)
+        estimates = monte_carlo_values(
+            sampler, trajectories, k, iteration=1, reuse=reuse, max_steps=max_steps
+        )
+        total = 0.0
+        for owner, trajectory in enumerate(trajectories):
+            response = tuple(trajectory.response)
+            numbers = advantages(estimates, trajectories, owner)
+            for t, token in enumerate(response):
+                total = total + numbers[t] * score(response[:t], token)
+        return total / group
+
+    count, expected = 0, 0.0
+    for chance, gradient in outcomes(run):
+        count, expected = count + 1, expected + chance * gradient
+    return expected, count
+
+
+def _from(values, trajectory):
+    length = len(trajectory.response)
+    return stepwise_advantages(trajectory.borders, length, values, trajectory.reward)
+
+
+def _plain(estimates, trajectories, owner):
+    return _from(estimates.values[owner], trajectories[owner])
+
+
+def _bias(*arguments, **settings):
+    expected, count = _expected_gradient(*arguments, **settings)
+    return float(np.abs(expected - true_gradient()).max()), count
+
+
+def test_the_true_gradient_is_that_of_the_value():
+    assert np.abs(true_gradient()).max() > 0.1
+
+
+def test_the_papers_estimator_is_unbiased():
+    bias, count = _bias(1, group=1, reuse=False)
+    assert bias < 1e-12
+    assert count == 512
+
+
+def test_reuse_is_unbiased():
+    bias, count = _bias(1)
+    assert bias < 1e-12
+    assert count > 100
+
+
+def test_reuse_is_unbiased_where_steps_are_longer_than_a_token():
+    assert _bias(1, segment=lambda response: [0, 2])[0] < 1e-12
+
+
+def test_reuse_is_unbiased_where_siblings_have_other_borders():
+    """A border after every 1: decided by the tokens before it, so causal."""
+
+    def segment(response):
+        return [0, *(t for t in (1, 2) if response[t - 1] == 1)]
+
+    assert _bias(1, segment=segment)[0] < 1e-12
+
+
+def test_the_spread_cap_is_unbiased_and_the_zero_fill_is_not():
+    def spread(estimates, trajectories, owner):
+        row = trajectories[owner]
+        values = estimates.values[owner]
+        return spread_advantages(row.borders, len(row.response), values, row.reward)
+
+    def zero(estimates, trajectories, owner):
+        row = trajectories[owner]
+        filled = capped_values(estimates.values[owner], len(row.borders), row.reward)
+        return _from(filled, row)
+
+    assert _bias(1, max_steps=1, advantages=spread)[0] < 1e-12
+    assert _bias(1, max_steps=1, advantages=zero)[0] > 0.02
+
+
+def test_an_answer_in_its_own_values_is_biased():
+    def own_kept(estimates, trajectories, owner):
+        keys = state_keys(trajectories[owner])
+        return _from([float(np.mean(estimates.pool.rewards(k))) for k in keys], trajectories[owner])
+
+    assert _bias(1, advantages=own_kept)[0] > 0.02
+
+
+def test_leaving_out_equal_answers_instead_of_the_own_row_is_biased():
+    def by_content(estimates, trajectories, owner):
+        row = trajectories[owner]
+        others = [t for t in trajectories if t.response != row.response]
+        values = []
+        for border in row.borders:
+            prefix = row.response[:border]
+            rewards = [t.reward for t in others if t.response[:border] == prefix]
+            values.append(float(np.mean(rewards)) if rewards else value(tuple(prefix)))
+        return _from(values, row)
+
+    assert _bias(1, advantages=by_content)[0] > 0.02
+
+
+def test_counting_siblings_only_at_their_own_borders_is_biased_where_borders_look_ahead():
+    """Whether a sibling has a border at s then depends on how it went on from s."""
+
+    def segment(response):
+        return [0, *(t for t in (1, 2) if response[t] == 1)]
+
+    def at_own_borders(estimates, trajectories, owner):
+        row, values = trajectories[owner], []
+        for border in row.borders:
+            prefix = row.response[:border]
+            rewards = [
+                other.reward
+                for number, other in enumerate(trajectories)
+                if number != owner and other.response[:border] == prefix and border in other.borders
+            ]
+            values.append(float(np.mean(rewards)) if rewards else value(tuple(prefix)))
+        return _from(values, row)
+
+    assert _bias(1, segment=segment, advantages=at_own_borders)[0] > 0.02
+
+
+def test_borders_that_look_ahead_bias_the_gradient_but_not_the_values():
+    """A state ends before a 1, as the paper's states end before a newline."""
+
+    def segment(response):
+        return [0, *(t for t in (1, 2) if response[t] == 1)]
+
+    def exact_values(estimates, trajectories, owner):
+        row = trajectories[owner]
+        return _from([value(tuple(row.response[:border])) for border in row.borders], row)
+
+    assert _bias(1, segment=segment, advantages=exact_values)[0] > 0.02
+
+
+@pytest.mark.slow
+def test_reuse_with_two_samples_is_unbiased():
+    bias, count = _bias(2)
+    assert bias < 1e-12
+    assert count > 10_000
+
+
+def test_values_are_means_of_what_the_pool_holds():
+    env = ExactEnv()
+
+    def run(chooser):
+        sampler = Sampler(ExactEngine(chooser), env, 0, 1.0)
+        rows = sampler.sample([start_of(env, 0)], 2, iteration=1, purpose="x")[0]
+        for row in rows:
+            mark_states(env, row)
+        estimates = monte_carlo_values(sampler, rows, 1, iteration=1)
+        prompt = state_keys(rows[0])[0]
+        assert tokens_of(prompt) == list(PROMPT)
+        assert estimates.values[0][0] == rows[1].reward
+        return estimates.values[0][0]
+
+    expected = sum(chance * result for chance, result in outcomes(run))
+    assert expected == pytest.approx(value(()), abs=1e-12)
