@@ -9,6 +9,7 @@ from graders.lexer import Token, tokenize
 from graders.limits import MAX_CHARS, LimitReachedError
 from graders.nodes import Node, UnreadableError, num
 from graders.normalize import text_key
+from graders.primaries import valid_base
 from graders.words import SCALES, UNITS, unit_key, word_number
 
 _RELATIONS = {
@@ -16,9 +17,13 @@ _RELATIONS = {
     "equiv": "=",
 }  # fmt: skip
 _SET_OPERATORS = {"cup": "union", "cap": "inter", "setminus": "minus"}
+_DIGITS = r"(?P<d{0}>[0-9A-Z]+)"
 _BASE = re.compile(
-    r"(?:\\(?:text|mathrm)\s*\{)?\(?\s*([0-9A-Z]+)\s*\)?\}?\s*"
-    r"(?:_\s*\{?\s*(?:\\(?:text|mathrm)\s*\{)?\s*([a-z0-9]+)\s*\}{0,2}|\s*(?:\\text\s*\{\s*)?\(?base[\s-]([a-z0-9]+)\)?\}?)"
+    rf"(?:{_DIGITS.format(1)}|\(\s*{_DIGITS.format(2)}\s*\)"
+    rf"|\\(?:text|mathrm)\s*\{{\s*\(?{_DIGITS.format(3)}\)?\s*\}})\s*"
+    r"(?:_\s*(?:(?P<b1>[a-z0-9]+)|\{\s*(?P<b2>[a-z0-9]+)\s*\}"
+    r"|\{\s*\\(?:text|mathrm)\s*\{\s*(?P<b3>[a-z0-9]+)\s*\}\s*\})"
+    r"|(?:\s|\\text\s*\{\s*)\(?base[\s-](?P<b4>[a-z0-9]+)\)?\}?)"
 )
 _NO_UNITS = frozenset(
     """of if else for not is was about than or the answer nor but to approx
@@ -43,7 +48,8 @@ def read_answer(text: str) -> Node:
         raise LimitReachedError(f"an answer of more than {MAX_CHARS} characters")
     base = _BASE.fullmatch(text.strip()) if "_" in text or "base" in text else None
     if base:
-        node = _base_numeral(base[1], base[2] or base[3])
+        digits = base["d1"] or base["d2"] or base["d3"]
+        node = _base_numeral(digits, base["b1"] or base["b2"] or base["b3"] or base["b4"])
         if node:
             return node
     if text[:1].isalpha() and len(text) < 100:
@@ -70,7 +76,7 @@ def _base_numeral(digits: str, base: str) -> Node | None:
     if not base.isdecimal() and value is None:
         return None
     size = int(base[:4]) if base.isdecimal() else int(value or 0)
-    if not 2 <= size <= 36 or (not any(c.isdecimal() for c in digits) and size < 11):
+    if not valid_base(digits, str(size)):
         return None
     if len(digits) == 1 and not digits.isdecimal():
         return None
@@ -271,6 +277,8 @@ def _measured(node: Node, words: list[str]) -> Node:
         return node
     if not _NO_UNITS.isdisjoint(word.lower() for word in words):
         raise UnreadableError("words that are no unit")
+    if node.kind in ("pct", "deg") and words[0] not in ("C", "F"):
+        raise UnreadableError("two units on one value")
     key = text_key("".join(words))
     if key in ("percent", "pct", "percentage"):
         return Node("pct", (node,))

@@ -180,10 +180,14 @@ def _command(
         return max(end, start) + 1
     if name in ("begin", "end") and braced:
         end = group_end(text, start)
+        if end < 0:
+            raise UnreadableError("an open group")
         tokens.append(Token("cmd", f"{name} {text[start + 1 : end].strip('* ')}", space))
         if tokens[-1].text == "begin array" and text.startswith("{", end + 1):
             end = group_end(text, end + 1)
-        return end + 1 if end >= 0 else len(text)
+        if end < 0:
+            raise UnreadableError("an open group")
+        return end + 1
     if name in TEXT_COMMANDS:
         if not braced:
             return position

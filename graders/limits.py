@@ -21,7 +21,7 @@ MAX_DEPTH = 40
 MAX_DIGITS = 400
 """Longest numeral that is read, in digits."""
 
-MAX_BITS = 1 << 19
+MAX_BITS = 1 << 18
 """Largest integer that is computed, in bits; sizes are estimated before anything is computed."""
 
 MAX_FACTORIAL = 3000

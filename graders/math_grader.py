@@ -17,7 +17,7 @@ _RATIONAL = re.compile(
     r"(-?)(?:([0-9]{1,40})(?:\.([0-9]{1,40}))?|"
     r"\\[dt]?frac\s*\{(-?[0-9]{1,40})\}\s*\{(-?[0-9]{1,40})\}|([0-9]{1,40})/([0-9]{1,40}))"
 )
-_DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+_DECIMAL_COMMA = re.compile(r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")
 _CHOICE = re.compile(r"\(?([A-Z])\)?[.:]?")
 _CHOICE_LEAD = re.compile(
     r"(?:\\text(?:bf|rm|it)?\s*\{)?\s*(?:\(([A-Za-z])\)|([A-Za-z])[.:)](?!\d))\s*\}?(?P<rest>.*)",

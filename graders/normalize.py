@@ -31,6 +31,7 @@ _SIGNS = {
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
 _NOT_EQUAL = re.compile(r"\\not\s*=")
+_DOLLAR = re.compile(r"(?<!\\)\$")
 _TIMES = re.compile(r"(?<=\d)\s*[xX]\s*10(?=\s*\^)")
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\x00]")
 _RUN_SUPER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿˣ⁽⁾]+")
@@ -114,7 +115,9 @@ def tidy(text: str, doubled_backslashes: bool = True) -> str:
         text = _NOT_EQUAL.sub(r"\\ne ", text.replace("+/-", r"\pm "))
     if "10" in text:
         text = _TIMES.sub(r"\\times 10", text)
-    if "$" in text:
+    if "$" in text and len(_DOLLAR.findall(text)) % 2 == 0:
+        text = _DOLLAR.sub(" ", text)  # pairs of them delimit mathematics
+    elif "$" in text:
         text = re.sub(r"(?<!\\)\$(?!\s*\d)", " ", text)
     return text
 
@@ -125,6 +128,8 @@ def _strip_tail(text: str) -> str:
     while end:
         char = text[end - 1]
         escaped = end > 1 and text[end - 2] == "\\"
+        if char == "." and end > 1 and text[end - 2] == ".":  # an ellipsis is no full stop
+            break
         if char.isspace() or char == "~" or (char in ".,;" and not escaped):
             end -= 1
         elif escaped and char in ",;:! ":

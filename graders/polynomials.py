@@ -84,12 +84,26 @@ def settle(exponents: dict[str, Fraction]) -> tuple[Mono, Fraction]:
     return tuple(result), factor
 
 
+def charge(work: Work, left: Fraction, right: Fraction) -> None:
+    """Charges for arithmetic with large numbers, quadratic where common factors are sought."""
+    top = left.numerator.bit_length() + right.numerator.bit_length()
+    bottom = left.denominator.bit_length() + right.denominator.bit_length()
+    if top + bottom > 4000:
+        if top + bottom > 2 * MAX_BITS:
+            raise LimitReachedError("a number too large to compute")
+        work.spend((top + bottom >> 12) + 2 * (top >> 11) * (bottom >> 11))
+
+
 def poly_add(left: Poly, right: Poly, work: Work, scale: int = 1) -> Poly:
     """``left + scale * right``."""
     work.spend(len(right) + 1)
     result = dict(left)
     for mono, coefficient in right.items():
-        value = result.get(mono, Fraction(0)) + scale * coefficient
+        known = result.get(mono)
+        value = scale * coefficient
+        if known is not None:
+            charge(work, known, value)
+            value += known
         if value:
             result[mono] = value
         else:
@@ -106,6 +120,7 @@ def poly_mul(left: Poly, right: Poly, work: Work) -> Poly:
     for mono_left, a in left.items():
         for mono_right, b in right.items():
             mono, factor = mono_times(mono_left, mono_right)
+            charge(work, a, b)
             value = result.get(mono, Fraction(0)) + a * b * factor
             if value:
                 result[mono] = value
@@ -139,7 +154,7 @@ def factorize(number: int) -> tuple[tuple[tuple[int, int], ...], bool]:
     >>> factorize(360)
     (((2, 3), (3, 2), (5, 1)), True)
     """
-    if number.bit_length() > 4000:
+    if number.bit_length() > 1400:
         raise LimitReachedError("too large to factor")
     factors: list[tuple[int, int]] = []
     candidate = 2

@@ -14,6 +14,17 @@ _APPLIED = frozenset("fgFG")
 _MATRICES = frozenset("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix".split())
 
 
+def valid_base(digits: str, base: str) -> bool:
+    """Tells whether digits belong to a base from 2 to 36.
+
+    >>> valid_base("102", "3"), valid_base("103", "3"), valid_base("2A", "16")
+    (True, False, True)
+    """
+    if not base.isdecimal() or len(base) > 2 or not 2 <= int(base) <= 36:
+        return False
+    return all(c.isascii() and c.isalnum() and int(c, 36) < int(base) for c in digits)
+
+
 class PrimaryReader(Cursor):
     """Reads one primary at a time."""
 
@@ -44,7 +55,7 @@ class PrimaryReader(Cursor):
         if self.at("op", "_"):
             self.take()
             base = self.group_text()
-            if not base.isdecimal() or len(base) > 2 or not 2 <= int(base) <= 36:
+            if not valid_base(text, base):
                 raise UnreadableError("a subscript on a number that is no base")
             return Node("base", (), (text.lstrip("0") or "0", base))
         scientific = self.peek()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graders.nodes import PI, Node, div, num
-from graders.words import unit_key
+from graders.words import UNITS, unit_key
 
 _SCALE = frozenset({(("celsius", 1),), (("fahrenheit", 1),)})
 Unit = str | tuple[tuple[str, int], ...] | None
@@ -68,6 +68,8 @@ def _compatible(left: dict[str, int], right: dict[str, int]) -> bool:
     """Tells whether one unit only adds words to the other: "right triangles", "triangles"."""
     small, large = sorted((left, right), key=len)
     if len(small) == len(large):
+        return False
+    if any(word in UNITS for word in large if word not in small):
         return False
     return all(large.get(word) == power for word, power in small.items())
 

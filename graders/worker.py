@@ -1,6 +1,7 @@
-"""The other end of ``graders.pool``: ``python -m graders.worker MEGABYTES MODULE``, frames over standard streams.
+"""The other end of ``graders.pool``: ``python -m graders.worker MEGABYTES MODULE``.
 
-A frame is four bytes of length and a pickle, exchanged only between a parent and its own child.
+It talks in frames over standard streams. A frame is four bytes of length and a pickle, exchanged
+only between a parent and its own child.
 """
 
 from __future__ import annotations

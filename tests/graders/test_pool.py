@@ -14,7 +14,7 @@ from graders import Grade, Verdict, get_grader
 from graders.answers import read_answer
 from graders.equivalence import same_value
 from graders.limits import Work
-from graders.math_grader import grade_math
+from graders.math_grader import MathGrader, grade_math
 from graders.pool import GradingPool, Worker, WorkerDiedError, grade_many, prove_in_worker
 from graders.symbolic import prove
 
@@ -132,3 +132,12 @@ def test_a_proof_has_a_budget_of_calls() -> None:
     left, right = read_answer("\\sqrt{x^2+2x+1}"), read_answer("|x+1|")
     assert prove(left, right) is True
     assert prove(left, right, max_calls=10) is None
+
+
+def test_a_pair_asks_for_few_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("graders.pool.prove_in_worker", lambda *pair: asked.append(pair))
+    floors = ",".join(f"\\lfloor x+{k}\\rfloor" for k in range(1, 9))
+    swapped = ",".join(f"\\lfloor x\\rfloor+{k}" for k in range(1, 9))
+    assert MathGrader().grade_answer(floors, swapped).verdict is Verdict.UNDECIDED
+    assert len(asked) == 2
