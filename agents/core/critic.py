@@ -1,0 +1,215 @@
+"""The critic of PPO: a value head on a trunk of its own, or on the policy's; its training."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.core.advantages import FloatArray
+from agents.core.config import BaseConfig
+from agents.core.losses import answer_weights, masked_sum, value_losses
+from agents.core.objective import Batch, padded
+from agents.core.optimizer import make_optimizer
+from agents.core.options import Options, option
+from agents.core.policy import Policy, Sequences, selected_hidden
+from agents.core.update import micro_batches
+
+
+@dataclass(frozen=True)
+class CriticConfig(Options):
+    """What a critic adds to the options of every agent."""
+
+    critic: Literal["separate", "shared", "constant"] = option(
+        "separate",
+        "A network of its own, a head on the policy's trunk, or a constant (an ablation).",
+        paper="separate",
+    )
+    critic_constant: float = option(0.5, "What the constant critic says.", paper="0.5")
+    critic_learning_rate: float | None = option(
+        None, "Peak learning rate of the critic; none: that of the policy.", above=0, paper="1e-6"
+    )
+    critic_warmup: int = option(
+        0, "First iterations that train the critic alone.", low=0, paper="0"
+    )
+    cliprange_value: float | None = option(
+        0.2, "How far a value counts from the old one; none: no clip.", above=0, paper="0.2"
+    )
+    vf_coef: float = option(1.0, "Weight of a shared critic's loss.", above=0)
+    gamma: float = option(1.0, "Discount a token.", above=0, high=1, paper="1")
+    gae_lambda: float = option(
+        1.0, "Lambda of the advantage estimate.", low=0, high=1, paper="1", aliases=("lam",)
+    )
+
+    def __post_init__(self) -> None:
+        """Checks every field and those that do not go together; raises ValueError."""
+        super().__post_init__()
+        if self.critic != "separate" and self.critic_warmup:
+            raise ValueError(
+                f"critic_warmup={self.critic_warmup} and critic={self.critic} do not go together: "
+                "it cannot be trained alone. Set critic to separate, or critic_warmup to 0."
+            )
+        if self.critic == "constant" and getattr(self, "truncated_answers", "") == "bootstrap":
+            raise ValueError(
+                "truncated_answers=bootstrap and critic=constant do not go together: every answer "
+                "over budget would earn the constant. Set truncated_answers to keep or mask."
+            )
+
+
+class ValueHead(nn.Module):
+    """A linear map from hidden states to values, of full precision."""
+
+    def __init__(self, like: Any, seed: int) -> None:
+        """Makes weights from N(0, 1 / sqrt(H + 1)) and a bias of 0, as the paper's code does.
+
+        Args:
+            like: A transformers model: its hidden size, type and device are used.
+            seed: Of the weights; the global random state is left as it was.
+        """
+        super().__init__()
+        size = int(like.config.hidden_size)
+        dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
+        with torch.random.fork_rng(devices=[]):
+            self.linear = nn.Linear(size, 1, dtype=dtype)
+        weights = np.random.default_rng(seed).normal(0.0, 1 / math.sqrt(size + 1), (1, size))
+        with torch.no_grad():
+            self.linear.weight.copy_(torch.from_numpy(weights))
+            self.linear.bias.zero_()
+        self.to(like.device)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Returns values [M, 1] of hidden states [M, H]."""
+        values: Tensor = self.linear(hidden.to(self.linear.weight.dtype))
+        return values
+
+
+class Critic(nn.Module):
+    """A network of its own: a copy of the policy's trunk with a value head."""
+
+    def __init__(self, policy: Policy, seed: int) -> None:
+        """Copies the trunk; see ``ValueHead`` for ``seed``."""
+        super().__init__()
+        self.trunk = copy.deepcopy(policy.model.base_model)
+        self.head = ValueHead(policy.model, seed)
+
+    def forward(self, batch: Sequences) -> Tensor:
+        """Returns V of the state before each response token, [B, T]; 0 on padding."""
+        values: Tensor = self.head(selected_hidden(self.trunk, batch)).squeeze(-1)
+        return values.new_zeros(batch.mask.shape).masked_scatter(batch.mask, values)
+
+
+class CriticTrainer:
+    """Trains a critic of its own on the answers of each iteration."""
+
+    def __init__(self, critic: Critic, config: BaseConfig, options: CriticConfig) -> None:
+        """Makes the optimizer.
+
+        Args:
+            critic: What is trained.
+            config: Sizes of minibatches and micro-batches, passes, AdamW.
+            options: Learning rate and clip.
+        """
+        self.critic, self.config, self.options = critic, config, options
+        answers = config.num_prompts * config.num_generations
+        per_iteration = config.updates_per_batch * math.ceil(answers / config.minibatch_size)
+        self.optimizer, self.scheduler = make_optimizer(
+            critic,
+            config,
+            config.iterations * per_iteration,
+            learning_rate=options.critic_learning_rate,
+        )
+
+    def values(self, batch: Batch) -> list[FloatArray]:
+        """Returns V before each token of every answer, each [T_i]."""
+        result: list[FloatArray] = [np.zeros(0)] * len(batch)
+        with torch.no_grad():
+            for rows in self._micro_batches(batch, range(len(batch))):
+                values = self.critic(self._sequences(batch, rows)).double().cpu().numpy()
+                for place, row in enumerate(rows):
+                    result[row] = values[place, : len(batch.responses[row])]
+        return result
+
+    def update(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> dict[str, float]:
+        """Fits the returns, in as many passes as the policy takes.
+
+        Args:
+            batch: With ``returns``, and ``values`` from before the update.
+            rng: Shuffles the answers before each pass.
+            stop: Asked before each minibatch; True ends the update there.
+        """
+        losses, norms, size = [], [], self.config.minibatch_size
+        for _ in range(self.config.updates_per_batch):
+            order = rng.permutation(len(batch)).tolist()
+            for start in range(0, len(order), size):
+                if stop():
+                    break
+                losses.append(self._accumulate(batch, order[start : start + size]))
+                norms.append(self._step())
+        return {
+            "critic/vf_loss": float(np.mean(losses)) if losses else math.nan,
+            "critic/grad_norm": float(np.mean(norms)) if norms else math.nan,
+        }
+
+    def _accumulate(self, batch: Batch, rows: list[int]) -> float:
+        """Adds the gradient of the mean loss over a minibatch's tokens; returns that loss."""
+        weight = answer_weights([len(batch.responses[row]) for row in rows], "token_mean")[0]
+        total = 0.0
+        for micro in self._micro_batches(batch, rows):
+            sequences = self._sequences(batch, micro)
+            values = self.critic(sequences)
+            old, returns = (
+                padded([arrays[row] for row in micro], values)
+                for arrays in (batch.values, batch.returns)
+            )
+            losses = value_losses(values, old, returns, self.options.cliprange_value)
+            loss = masked_sum(losses, sequences.mask) * weight
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        return total
+
+    def _step(self) -> float:
+        """Steps unless the gradient is not finite; returns its norm."""
+        norm = float(
+            torch.nn.utils.clip_grad_norm_(self.critic.parameters(), self.config.max_grad_norm)
+        )
+        if math.isfinite(norm):
+            self.optimizer.step()
+            self.scheduler.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm
+
+    def _micro_batches(self, batch: Batch, rows: Sequence[int]) -> Any:
+        lengths = [len(p) + len(r) for p, r in zip(batch.prompts, batch.responses, strict=True)]
+        return micro_batches(lengths, rows, self.config.micro_batch_size)
+
+    def _sequences(self, batch: Batch, rows: Sequence[int]) -> Sequences:
+        device = self.critic.head.linear.weight.device
+        return Sequences.of(
+            [batch.prompts[row] for row in rows], [batch.responses[row] for row in rows], device
+        )
+
+
+def explained_variance(values: Sequence[FloatArray], returns: Sequence[FloatArray]) -> float:
+    """Returns 1 - Var(returns - values) / Var(returns) over all tokens; NaN if returns are equal.
+
+    1: the critic is right; 0: no better than a constant; below: worse.
+
+    >>> explained_variance([np.array([0.5, 0.5])], [np.array([0.0, 1.0])])
+    0.0
+    >>> explained_variance([np.array([0.0, 1.0])], [np.array([0.0, 1.0])])
+    1.0
+    """
+    said, right = np.concatenate([*values]), np.concatenate([*returns])
+    variance = float(right.var())
+    return 1.0 - float((right - said).var()) / variance if variance > 0 else math.nan
