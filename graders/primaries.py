@@ -22,7 +22,9 @@ def valid_base(digits: str, base: str) -> bool:
     """
     if not base.isdecimal() or len(base) > 2 or not 2 <= int(base) <= 36:
         return False
-    return all(c.isascii() and c.isalnum() and int(c, 36) < int(base) for c in digits)
+    return all(
+        c.isascii() and c.isalnum() and int(c, 36) < int(base) for c in digits.replace(".", "", 1)
+    )
 
 
 class PrimaryReader(Cursor):
