@@ -49,7 +49,9 @@ class LossConfig(Options):
     top_p_correction: Literal["none", "renormalise"] = option(
         "none", "Whether the loss divides by the nucleus' mass, as sampling does.", paper="none"
     )
-    entropy_coef: float = option(0.0, "Weight of the entropy bonus.", low=0, paper="0")
+    entropy_coef: float = option(
+        0.0, "Weight of the bonus for entropy, a mean over tokens.", low=0, paper="0"
+    )
 
     beta: float = option(1e-4, "Coefficient of the KL to the reference.", low=0, paper="1e-4")
     kl_in: Literal["loss", "reward"] = option(

@@ -133,6 +133,8 @@ class Objective:
         self.batch, self.constants, self.config, self.value = batch, constants, config, value
         policy_rows = [row for row in rows if batch.in_policy_loss[row]]
         self.policy_weights = self._weights(policy_rows, config.aggregation, budget)
+        # The bonus is a mean over tokens whatever the policy loss is, as in TRL.
+        self.entropy_weights = self._weights(policy_rows, "token_mean", None)
         self.has_kl = has_kl
         kl_rows = [row for row in rows if batch.in_kl[row]] if has_kl else []
         self.kl_weights = self._weights(kl_rows, config.kl_aggregation, None)
@@ -164,7 +166,10 @@ class Objective:
             old_plain = plain.detach() if fixed.old is None else _pick(fixed.old_plain, rows, plain)
             engine = _pick(self.batch.engine_log_probs, rows, plain)
             losses = losses * importance_weights(old_plain, engine, config.importance_sampling_cap)
-        loss = masked_sum((losses - config.entropy_coef * stats.entropy) * weights, counted)
+        loss = masked_sum(losses * weights, counted)
+        if config.entropy_coef > 0:
+            weights, _ = self._tensors(self.entropy_weights, rows, mask, plain)
+            loss = loss - config.entropy_coef * masked_sum(stats.entropy * weights, counted)
         with torch.no_grad():
             low, high = clip_fractions(ratio, advantages, counted, *clip)
             # KL(old || new) on tokens of the old policy: exp(r) - 1 - r with r = log(new / old).

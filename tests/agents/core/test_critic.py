@@ -134,7 +134,9 @@ def test_a_shared_critic_adds_its_loss_to_the_policys(make_policy):
     with_sgd(Updater(policy, None, config)).update(_critic_batch(policy), np.random.default_rng(0))
     alone = flat_parameters(make_policy()) - flat_parameters(policy)
     alone = torch.cat([alone, torch.zeros(len(start) - len(alone))])
-    torch.testing.assert_close(gradients["both"], gradients["value"] + alone, rtol=1e-9, atol=1e-11)
+    # Not to 1e-10: Llama's norm layers compute in float32, where a sum of gradients is rounded.
+    error = (gradients["both"] - gradients["value"] - alone).norm()
+    assert error <= 1e-6 * gradients["both"].norm()
     assert gradients["value"].norm() > 0.01
     errors = [(v - r) ** 2 / 2 for v, r in zip(said, batch.returns, strict=True)]
     assert metrics["critic/vf_loss"] >= np.concatenate(errors).mean() - 1e-9

@@ -41,7 +41,7 @@ def _slow_loss(config, policy, reference, batch, old, old_plain):
     for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
         scores = _distribution(policy.model, prompt, response)
         other = _distribution(reference.model, prompt, response).detach()
-        losses, kls = [], []
+        losses, kls, entropies = [], [], []
         logs = []
         for t, token in enumerate(response):
             drawn = scores[t]
@@ -71,7 +71,8 @@ def _slow_loss(config, policy, reference, batch, old, old_plain):
                 term = term * min(math.exp(gap), config.importance_sampling_cap)
             p = logs[t].exp()
             entropy = -(p[p > 0] * logs[t][p > 0]).sum()
-            losses.append(term - config.entropy_coef * entropy)
+            losses.append(term)
+            entropies.append(entropy)
             d = other[t, token] - scores[t, token]
             kl = {
                 "k2": d**2 / 2, "k3": d.exp() - d - 1,
@@ -82,6 +83,7 @@ def _slow_loss(config, policy, reference, batch, old, old_plain):
             kls.append(kl)
         if row in counted:
             tokens = sum(LENGTHS[r] for r in counted)
+            total = total - config.entropy_coef * sum(entropies) / tokens
             total = total + sum(losses) * {
                 "token_mean": 1 / tokens,
                 "sequence_mean": 1 / (len(counted) * len(response)),
@@ -111,6 +113,7 @@ SWITCHES = [
     {"kl_aggregation": "token_mean"},
     {"kl_aggregation": "sequence_mean"},
     {"entropy_coef": 0.5},
+    {"entropy_coef": 0.5, "aggregation": "sum_constant"},
     {"importance_sampling_cap": 1.5},
     {"top_p_correction": "renormalise"},
     {"top_p_correction": "renormalise", "entropy_coef": 0.5, "importance_sampling_cap": 2.0},
