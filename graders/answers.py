@@ -186,7 +186,7 @@ class AnswerReader(ExpressionReader):
             and node.args[1].args[0].kind in ("tuple", "set")
         ):  # \mathbb{R} - \{2\}
             node = Node("minus", (node.args[0], node.args[1].args[0]))
-        if self.at("op", ":"):
+        if self.at("op", ":") or self.at("word", "to") or self.at("text", "to"):
             return self.ratio(node)
         while True:
             token = self.peek()
@@ -203,7 +203,7 @@ class AnswerReader(ExpressionReader):
         """``3:5`` and ``4:30 p.m.``; the fields keep their spelling."""
         fields = [self.tokens[self.position - 1].text]
         members = [first]
-        while self.at("op", ":"):
+        while self.at("op", ":") or self.at("word", "to") or self.at("text", "to"):
             self.take()
             fields.append(self.peek().text)
             members.append(self.sum())
@@ -226,7 +226,7 @@ class AnswerReader(ExpressionReader):
         self.money = False
         while True:
             kind, text, _ = self.peek()
-            if kind in ("text", "word") and text not in ("and", "or"):
+            if kind in ("text", "word") and text not in ("and", "or", "to"):
                 words += self.take().text.split()
             elif words and self.at("op", "^"):
                 self.take()

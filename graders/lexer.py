@@ -27,7 +27,7 @@ class Token(NamedTuple):
 
 _SCAN = re.compile(
     r"(?P<space>(?:\s|~|\\[,;:!> ]|\\(?:quad|qquad|thinspace|medspace|enspace)(?![A-Za-z]))+)"
-    r"|(?P<num>(?:\d+(?:\.(?!\.))?\d*|\.\d+))"
+    r"|(?P<num>(?:\d+(?:\.(?!\.))?\d*|\.\d+|\.(?=\\(?:overline|dot|bar))))"
     r"|\\(?P<cmd>[A-Za-z]+\*?)"
     r"|\\(?P<esc>.)"
     r"|(?P<word>[A-Za-z]+)"
@@ -168,14 +168,14 @@ def _command(
     name = name.rstrip("*")
     name = COMMANDS.get(name, name)
     if name in IGNORED:
-        return position
+        return position + (name in ("left", "right") and text.startswith(".", position))
     if not name.isalpha():
         tokens.append(Token("op", name, space))
         return position
     following = re.compile(r"\s*").match(text, position)
     start = following.end() if following else position
     braced = text.startswith("{", start)
-    if name in ("phantom", "hspace", "vspace", "label", "tag", "color"):
+    if name in ("phantom", "hspace", "vspace", "label", "tag", "color", "textcolor", "colorbox"):
         end = group_end(text, start) if braced else start
         return max(end, start) + 1
     if name in ("begin", "end") and braced:
@@ -209,7 +209,7 @@ def _text(name: str, content: str, tokens: list[Token], space: bool, depth: int)
         if plain in FUNCTIONS or plain in NAMES:
             _letters(plain, tokens, space)
             return
-        if len(plain) == 1 and plain == stripped:
+        if len(plain) == 1 and plain == stripped and plain.isalpha():
             tokens.append(Token("let", plain, space))
             return
     if (

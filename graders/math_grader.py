@@ -19,6 +19,7 @@ _RATIONAL = re.compile(
 )
 _DECIMAL_COMMA = re.compile(r"-?(?![1-9]\d{0,2},\d{3}$)\d+,\d+")
 _CHOICE = re.compile(r"\(?([A-Z])\)?[.:]?")
+_OPTION = re.compile(r"(?:option|choice)\s+", re.IGNORECASE)
 _CHOICE_LEAD = re.compile(
     r"(?:\\text(?:bf|rm|it)?\s*\{)?\s*(?:\(([A-Za-z])\)|([A-Za-z])[.:)](?!\d))\s*\}?(?P<rest>.*)",
     re.DOTALL,
@@ -125,6 +126,7 @@ def _read_gold(text: str) -> Node:
 
 def _choice_matches(letter: str, pred: str, options: Options) -> bool:
     """A multiple choice letter, alone or followed by the text of the option."""
+    pred = _OPTION.sub("", pred)
     if text_key(pred).upper() == letter and "!" not in pred:
         return len(pred.strip()) > 1 or pred.strip() == letter
     match = _CHOICE_LEAD.match(pred)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import gcd
 
 from graders.limits import LimitReachedError
@@ -66,7 +67,9 @@ def bases(c: Comparer, gold: Node, pred: Node) -> object:
     base, other = (gold, pred) if gold.kind == "base" else (pred, gold)
     if not c.options.drop_base:
         return False
-    return other.kind == "num" and str(other.value) == base.value[0]
+    digits = base.value[0]
+    plain = digits.replace(".", "", 1).isdecimal()
+    return other.kind == "num" and plain and bool(other.value == Fraction(digits))
 
 
 def ratios(c: Comparer, gold: Node, pred: Node) -> object:

@@ -43,10 +43,17 @@ _LABEL = re.compile(
     r"answer\s*(?:is|:|=)\s*:?\s*\}?",
     re.IGNORECASE,
 )
-_PAIRS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"),
-          ("__", "__"))  # fmt: skip
+_DISPLAY = re.compile(
+    r"\\begin\{((?:equation|align|gather|displaymath|math)\*?)\}(.*)\\end\{\1\}", re.DOTALL
+)
+_PAIRS = (
+    ("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("*", "*"),
+    ("```", "```"), ("`", "`"), ("__", "__"),
+)  # fmt: skip
 _SPACES = r"(?:\s|~|\\[,;:! ]|\\q?quad(?![a-zA-Z]))+"
-_LEAD = re.compile(rf"^(?!~)(?:{_SPACES}|\\displaystyle(?![a-zA-Z])|=(?!=))+")
+_LEAD = re.compile(
+    rf"^(?!~)(?:{_SPACES}|\\(?:displaystyle|therefore|implies|Rightarrow)(?![a-zA-Z])|=(?!=))+"
+)
 
 
 def fold_unicode(text: str) -> str:
@@ -88,6 +95,8 @@ def tidy(text: str, doubled_backslashes: bool = True) -> str:
     text = fold_unicode(text)
     if doubled_backslashes and "\\\\" in text and "\\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
+    if "\\\\begin" in text:
+        text = text.replace("\\\\", "\\")
     for _ in range(6):
         before = text
         text = text.strip()
@@ -106,6 +115,8 @@ def tidy(text: str, doubled_backslashes: bool = True) -> str:
                 break
         if text.startswith(("\\boxed", "\\fbox", "{", "\\text{the", "\\text{The")):
             text = unwrap(text)
+        if text.startswith("\\begin"):
+            text = _DISPLAY.sub(r"\2", text)
         match = _LABEL.match(text) if "nswer" in text[:60] else None
         if match and match.end() < len(text):
             text = text[match.end() :]

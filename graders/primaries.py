@@ -54,6 +54,11 @@ class PrimaryReader(Cursor):
             shift = 10 ** len(digits)
             value = Fraction(int(whole + digits or "0"), shift)
             return num(value + Fraction(int(period), shift * (10 ** len(period) - 1)))
+        if text.endswith(".") and self.at("op", "(") and self.peek(2).text == ")":
+            period = self.peek(1).text
+            if period.isdecimal():  # 0.(3)
+                self.position += 3
+                return num(Fraction(text + "0") + Fraction(int(period), 10 ** len(period) - 1))
         if self.at("op", "_"):
             self.take()
             base = self.group_text()
@@ -200,7 +205,10 @@ class PrimaryReader(Cursor):
             return REALS if label == "R" else Node("sym", (), f"\\mathbb{label}")
         if name in ("angle", "triangle", "overline", "vec", "overrightarrow", "hat", "widehat"):
             if self.at("op", "{"):
-                return Node("sym", (), name + self.group_text())
+                letters = self.group_text()
+                if name == "overline" and len(letters) > 1 and letters.isupper():
+                    return Node("mul", tuple(Node("sym", (), letter) for letter in letters))
+                return Node("sym", (), name + letters)
             return self.primary()
         if name in ("lfloor", "lceil"):
             node = self.nested(self.sum)
@@ -275,7 +283,8 @@ class PrimaryReader(Cursor):
             row = []
             if not self.at("cmd", "newline"):
                 break
-            self.take()
+            while self.at("cmd", "newline"):  # doubled by JSON escaping, too
+                self.take()
             if self.at("op", "[") and self.peek(1).kind == "num" and self.peek(2).kind != "op":
                 while self.peek().kind != "end" and not self.at("op", "]"):
                     self.take()

@@ -17,8 +17,8 @@ COMMANDS = {
     "approx", "simeq": "approx", "sim": "approx", "textdollar": "dollar", "pounds": "pounds",
     "varphi": "phi", "vartheta": "theta", "varepsilon": "epsilon", "bar": "overline", "bmod":
     "mod", "infin": "infty", "bigcup": "cup", "bigcap": "cap",
-    "dots": "ldots", "cdots": "ldots", "dotsc": "ldots", "sphericalangle": "angle",
-    "measuredangle": "angle",
+    "dots": "ldots", "dot": "overline", "cdots": "ldots", "dotsc": "ldots",
+    "sphericalangle": "angle", "measuredangle": "angle",
 }  # fmt: skip
 """Commands that mean the same as another."""
 
@@ -136,7 +136,7 @@ def is_word(letters: str) -> bool:
 
 _COMMON = frozenset(
     """and or the is not no yes per none dne nan true false if of to for in all set are mod
-    about base odd even red blue dog dogs cat cats real reals""".split()
+    about base odd even red blue dog dogs cat cats real reals to""".split()
 )
 
 
