@@ -47,8 +47,12 @@ class PPO(Agent):
         """Builds what every agent has, and the critic."""
         super().__init__(config, folder)
         self.critic: CriticTrainer | None = None
+        value = self.updater.value
         if config.critic == "separate":
-            self.critic = CriticTrainer(Critic(self.policy, config.seed), config, config)
+            self.critic = CriticTrainer(Critic.apart(self.policy, config.seed), config, config)
+        elif value is not None:
+            critic = Critic(self.policy.model.base_model, value.head, frozen_trunk=True)
+            self.critic = CriticTrainer(critic, config, config)
 
     def make_updater(self, reference: Policy | None) -> Updater:
         """Returns what trains the policy, and the critic's head where it shares the trunk."""
@@ -98,10 +102,11 @@ class PPO(Agent):
     ) -> dict[str, float]:
         """Trains the critic, and after its warm-up the policy."""
         metrics: dict[str, float] = {}
-        if self.critic is not None:
+        warm_up = self.critic is not None and iteration <= self.config.critic_warmup
+        if self.critic is not None and (warm_up or self.config.critic == "separate"):
             rng = generator(self.config.seed, iteration, "critic")
             metrics = self.critic.update(batch, rng, stop)
-        if iteration <= self.config.critic_warmup:
+        if warm_up:
             return metrics | {"updates": 0.0}
         return metrics | super().update(batch, iteration, progress, stop)
 
@@ -117,7 +122,8 @@ class PPO(Agent):
         extended = [[*t.response, 0] if bootstrap and t.truncated else t.response
                     for t in trajectories]  # fmt: skip
         batch = replace(batch_of(trajectories, [], self.config), responses=extended)
-        said = self.critic.values(batch) if self.critic else self.updater.values(batch)
+        assert self.critic is not None
+        said = self.critic.values(batch)
         lengths = [len(t.response) for t in trajectories]
         last = [
             float(row[n]) if len(row) > n else 0.0 for row, n in zip(said, lengths, strict=True)

@@ -36,7 +36,10 @@ class CriticConfig(Options):
         None, "Peak learning rate of the critic; none: that of the policy.", above=0, paper="1e-6"
     )
     critic_warmup: int = option(
-        0, "First iterations that train the critic alone.", low=0, paper="0"
+        0,
+        "First iterations that train the critic alone (a shared one: its head); none if constant.",
+        low=0,
+        paper="0",
     )
     cliprange_value: float | None = option(
         0.2, "How far a value counts from the old one; none: no clip.", above=0, paper="0.2"
@@ -50,11 +53,6 @@ class CriticConfig(Options):
     def __post_init__(self) -> None:
         """Checks every field and those that do not go together; raises ValueError."""
         super().__post_init__()
-        if self.critic != "separate" and self.critic_warmup:
-            raise ValueError(
-                f"critic_warmup={self.critic_warmup} and critic={self.critic} do not go together: "
-                "it cannot be trained alone. Set critic to separate, or critic_warmup to 0."
-            )
         if self.critic == "constant" and getattr(self, "truncated_answers", "") == "bootstrap":
             raise ValueError(
                 "truncated_answers=bootstrap and critic=constant do not go together: every answer "
@@ -90,22 +88,38 @@ class ValueHead(nn.Module):
 
 
 class Critic(nn.Module):
-    """A network of its own: a copy of the policy's trunk with a value head."""
+    """A value head on a trunk."""
 
-    def __init__(self, policy: Policy, seed: int) -> None:
-        """Copies the trunk; see ``ValueHead`` for ``seed``."""
+    def __init__(self, trunk: Any, head: nn.Module, *, frozen_trunk: bool = False) -> None:
+        """Joins them.
+
+        Args:
+            trunk: A transformers model without its own head.
+            head: Values of its last hidden states.
+            frozen_trunk: Whether the trunk gets no gradient: it belongs to the policy.
+        """
         super().__init__()
-        self.trunk = copy.deepcopy(policy.model.base_model)
-        self.head = ValueHead(policy.model, seed)
+        self.trunk, self.head, self.frozen_trunk = trunk, head, frozen_trunk
+
+    @staticmethod
+    def apart(policy: Policy, seed: int) -> Critic:
+        """Returns a critic of its own: a copy of the policy's trunk; ``seed`` makes the head."""
+        return Critic(copy.deepcopy(policy.model.base_model), ValueHead(policy.model, seed))
 
     def forward(self, batch: Sequences) -> Tensor:
         """Returns V of the state before each response token, [B, T]; 0 on padding."""
-        values: Tensor = self.head(selected_hidden(self.trunk, batch)).squeeze(-1)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen_trunk):
+            hidden = selected_hidden(self.trunk, batch)
+        values: Tensor = self.head(hidden).squeeze(-1)
         return values.new_zeros(batch.mask.shape).masked_scatter(batch.mask, values)
+
+    def trained(self) -> nn.Module:
+        """Returns the part whose weights change."""
+        return self.head if self.frozen_trunk else self
 
 
 class CriticTrainer:
-    """Trains a critic of its own on the answers of each iteration."""
+    """Trains a critic on the answers of each iteration, apart from the policy."""
 
     def __init__(self, critic: Critic, config: BaseConfig, options: CriticConfig) -> None:
         """Makes the optimizer.
@@ -119,7 +133,7 @@ class CriticTrainer:
         answers = config.num_prompts * config.num_generations
         per_iteration = config.updates_per_batch * math.ceil(answers / config.minibatch_size)
         self.optimizer, self.scheduler = make_optimizer(
-            critic,
+            critic.trained(),
             config,
             config.iterations * per_iteration,
             learning_rate=options.critic_learning_rate,
@@ -181,7 +195,9 @@ class CriticTrainer:
     def _step(self) -> float:
         """Steps unless the gradient is not finite; returns its norm."""
         norm = float(
-            torch.nn.utils.clip_grad_norm_(self.critic.parameters(), self.config.max_grad_norm)
+            torch.nn.utils.clip_grad_norm_(
+                self.critic.trained().parameters(), self.config.max_grad_norm
+            )
         )
         if math.isfinite(norm):
             self.optimizer.step()
@@ -194,7 +210,7 @@ class CriticTrainer:
         return micro_batches(lengths, rows, self.config.micro_batch_size)
 
     def _sequences(self, batch: Batch, rows: Sequence[int]) -> Sequences:
-        device = self.critic.head.linear.weight.device
+        device = next(self.critic.parameters()).device
         return Sequences.of(
             [batch.prompts[row] for row in rows], [batch.responses[row] for row in rows], device
         )

@@ -93,10 +93,6 @@ class Updater:
         """Returns the log-probabilities over all ids of every answer, without gradient, [T_i]."""
         return self._pass(policy, batch, Extras(), lambda stats: stats.log_probs)
 
-    def values(self, batch: Batch) -> list[FloatArray]:
-        """Returns what the value head says before each token of every answer, [T_i]."""
-        return self._pass(self.policy, batch, self._extras, lambda stats: stats.values)
-
     def kl_penalties(self, batch: Batch) -> list[FloatArray]:
         """Returns the KL to the reference at each token, for ``kl_in=reward``, [T_i]."""
         config, reference = self.config, self.reference

@@ -30,7 +30,7 @@ def _sgd(trainer):
 
 def test_values_are_those_of_the_state_before_each_token(make_policy):
     policy = make_policy()
-    critic = Critic(policy, seed=3)
+    critic = Critic.apart(policy, seed=3)
     batch = _critic_batch(policy)
     said = CriticTrainer(critic, CONFIG, OPTIONS).values(batch)
     for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
@@ -54,14 +54,14 @@ def test_a_critic_of_its_own_leaves_the_policy_alone(make_policy):
     policy = make_policy()
     before = flat_parameters(policy)
     batch = _critic_batch(policy)
-    CriticTrainer(Critic(policy, 0), CONFIG, OPTIONS).update(batch, np.random.default_rng(0))
+    CriticTrainer(Critic.apart(policy, 0), CONFIG, OPTIONS).update(batch, np.random.default_rng(0))
     assert torch.equal(flat_parameters(policy), before)
 
 
 @pytest.mark.parametrize("clip", [None, 0.2])
 def test_the_critics_gradient_is_that_of_the_formula(make_policy, clip):
     policy = make_policy()
-    critic, batch = Critic(policy, 0), _critic_batch(policy)
+    critic, batch = Critic.apart(policy, 0), _critic_batch(policy)
     options = replace(OPTIONS, cliprange_value=clip)
     total = sum(map(len, batch.responses))
     loss = torch.zeros((), dtype=torch.float64)
@@ -91,7 +91,7 @@ def test_micro_batches_change_nothing(make_policy, dtype, bound):
     results = []
     for size in (6, 1, 2, 4):
         policy = make_policy(dtype)
-        critic = Critic(policy, 0)
+        critic = Critic.apart(policy, 0)
         start = flat_parameters(critic)
         config = replace(CONFIG, micro_batch_size=size, updates_per_batch=2)
         _sgd(CriticTrainer(critic, config, OPTIONS)).update(
@@ -104,7 +104,7 @@ def test_micro_batches_change_nothing(make_policy, dtype, bound):
 
 def test_a_critic_learns_the_returns(make_policy):
     policy = make_policy()
-    trainer = CriticTrainer(Critic(policy, 0), replace(CONFIG, updates_per_batch=60), OPTIONS)
+    trainer = CriticTrainer(Critic.apart(policy, 0), replace(CONFIG, updates_per_batch=60), OPTIONS)
     batch = _critic_batch(policy)
     batch.values = trainer.values(batch)
     before = explained_variance(batch.values, batch.returns)
@@ -126,7 +126,8 @@ def test_a_shared_critic_adds_its_loss_to_the_policys(make_policy):
         config = replace(CONFIG, beta=0.0)
         updater = with_sgd(Updater(policy, None, config, value=ValueTerm(head, coefficient, 0.2)))
         start = torch.cat([flat_parameters(policy), flat_parameters(head)])
-        said = updater.values(batch)
+        shared = Critic(policy.model.base_model, head, frozen_trunk=True)
+        said = CriticTrainer(shared, config, OPTIONS).values(batch)
         metrics = updater.update(batch, np.random.default_rng(0))
         end = torch.cat([flat_parameters(policy), flat_parameters(head)])
         gradients[name] = start - end
@@ -158,7 +159,12 @@ def test_explained_variance_by_hand():
     assert math.isnan(explained_variance(values, [np.ones(2), np.ones(1)]))
 
 
-@pytest.mark.parametrize("critic", ["shared", "constant"])
-def test_only_a_critic_of_its_own_can_be_warmed_up(critic):
-    with pytest.raises(ValueError, match=rf"critic_warmup=3 and critic={critic} .*Set critic to"):
-        CriticConfig(critic=critic, critic_warmup=3)
+def test_a_head_on_the_policys_trunk_is_trained_alone(make_policy):
+    policy = make_policy()
+    batch, before = _critic_batch(policy), flat_parameters(policy)
+    critic = Critic(policy.model.base_model, ValueHead(policy.model, 0), frozen_trunk=True)
+    head = flat_parameters(critic.head)
+    CriticTrainer(critic, CONFIG, OPTIONS).update(batch, np.random.default_rng(0))
+    assert torch.equal(flat_parameters(policy), before)
+    assert not torch.equal(flat_parameters(critic.head), head)
+    assert all(p.grad is None for p in policy.parameters()), "nothing left for the policy's step"
