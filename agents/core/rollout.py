@@ -88,18 +88,18 @@ class Sampler:
     def sample(
         self,
         starts: Sequence[Start],
-        n: int,
+        n: int | Sequence[int],
         *,
         iteration: int,
         purpose: str,
         progress: Progress = silent,
     ) -> list[list[Trajectory]]:
-        """Returns ``n`` answers from each start, played to their end.
+        """Returns answers from each start, played to their end.
 
         Args:
             starts: States; no two may be the same state of the same slot, or their random streams
                 would be the same.
-            n: Answers a state, >= 1.
+            n: Answers of each start, >= 1; one number for all, or one for each.
             iteration: Part of every random stream.
             purpose: Part of every random stream: "rollout", "value", "evaluation/greedy", ...
             progress: Called with (answers, tokens) as the engine finishes them.
@@ -107,15 +107,19 @@ class Sampler:
         Raises:
             RuntimeError: The environment ended elsewhere than the engine stopped.
         """
+        counts = [n] * len(starts) if isinstance(n, int) else n
         sampling = SamplingParams(
             temperature=self.temperature,
             top_p=self.top_p,
             max_new_tokens=[start.budget for start in starts],
-            streams=[self._streams(start, n, iteration, purpose) for start in starts],
+            streams=[
+                self._streams(start, count, iteration, purpose)
+                for start, count in zip(starts, counts, strict=True)
+            ],
             stop=self.env.stop_checker,
             progress=progress,
         )
-        groups = self.engine.generate([start.tokens for start in starts], sampling, n)
+        groups = self.engine.generate([start.tokens for start in starts], sampling)
         with self.judging():
             return [
                 [play_out(self.env, start, completion) for completion in completions]

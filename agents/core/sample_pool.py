@@ -94,20 +94,23 @@ class SamplePool:
         own = any(owner != ROLLOUT for owner in owners)
         return max(0, wanted - (len(owners) - own))
 
-    def wave(self, wanted: int) -> dict[StateKey, int]:
-        """Returns the states to roll out next, and how often: no one above them lacks samples.
+    def lacking(self, wanted: int, *, below_others: bool = False) -> dict[StateKey, int]:
+        """Returns the states that lack samples, and how many each lacks.
 
-        Shallow states come first, as their rollouts may serve the deeper ones.
+        Args:
+            wanted: K, samples that an answer may use.
+            below_others: Whether states below another one that lacks samples are in it too; if
+                not, the rollouts of the states above may serve them first.
         """
-        lacking: dict[StateKey, bool] = {}
+        lacks: dict[StateKey, bool] = {}
         result = {}
         for key in self._order:
             parent = self._parents[key]
-            above = parent is not None and lacking[parent]
+            above = parent is not None and lacks[parent]
             missing = self.needs(key, wanted)
-            if missing and not above:
+            if missing and (below_others or not above):
                 result[key] = missing
-            lacking[key] = above or missing > 0
+            lacks[key] = above or missing > 0
         return result
 
     def rewards(self, key: StateKey, owner: int = ROLLOUT) -> list[float]:

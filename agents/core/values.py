@@ -58,6 +58,7 @@ def monte_carlo_values(
     iteration: int,
     reuse: bool = True,
     max_steps: int | None = None,
+    max_waves: int = 3,
     progress: Progress = silent,
 ) -> ValueEstimates:
     """Estimates V at every border of every trajectory.
@@ -73,6 +74,9 @@ def monte_carlo_values(
         reuse: Whether rows that pass through a state are samples of it too; False is the paper's
             estimator.
         max_steps: Borders after this one are not valued; None: all are.
+        max_waves: With reuse, how often the engine is asked at most: shallow states come first, as
+            their rollouts may serve the deeper ones, and the last time all that still lack samples.
+            More waves generate fewer tokens.
         progress: Called with (rollouts, tokens) as they finish.
 
     Raises:
@@ -90,24 +94,28 @@ def monte_carlo_values(
             _count(pool, trajectory, owner)
     fresh: list[Trajectory] = []
     rolled_out = 0
-    while wave := pool.wave(num_rollouts) if reuse else _all_at_once(starts, fresh, num_rollouts):
+    for number in range(1, max_waves + 1):
+        last = not reuse or number == max_waves
+        wave = pool.lacking(num_rollouts, below_others=last)
+        if not wave:
+            break
         rolled_out += len(wave)
-        for n in sorted(set(wave.values())):
-            chosen = [key for key, missing in wave.items() if missing == n]
-            groups = sampler.sample(
-                [starts[key] for key in chosen],
-                n,
-                iteration=iteration,
-                purpose="value",
-                progress=progress,
-            )
-            for key, group in zip(chosen, groups, strict=True):
-                fresh.extend(group)
-                for rollout in group:
-                    if reuse:
-                        _count(pool, rollout, ROLLOUT)
-                    else:
-                        pool.add_at(key, rollout.reward)
+        groups = sampler.sample(
+            [starts[key] for key in wave],
+            list(wave.values()),
+            iteration=iteration,
+            purpose="value",
+            progress=progress,
+        )
+        for key, group in zip(wave, groups, strict=True):
+            fresh.extend(group)
+            for rollout in group:
+                if reuse:
+                    _count(pool, rollout, ROLLOUT)
+                else:
+                    pool.add_at(key, rollout.reward)
+        if last:
+            break
     values = [[pool.value(key, owner) for key in row] for owner, row in enumerate(keys)]
     used = [len(pool.rewards(key, owner)) for owner, row in enumerate(keys) for key in row]
     metrics = {
@@ -144,10 +152,3 @@ def _count(pool: SamplePool, row: Trajectory, owner: int) -> None:
     start = row.start
     tokens = start.tokens + row.response
     pool.add(start.slot, tokens, born=len(start.tokens), owner=owner, reward=row.reward)
-
-
-def _all_at_once(
-    starts: dict[StateKey, Start], fresh: list[Trajectory], num_rollouts: int
-) -> dict[StateKey, int]:
-    """Returns the paper's only wave: K rollouts of every state, then none."""
-    return {} if fresh else dict.fromkeys(starts, num_rollouts)

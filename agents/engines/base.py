@@ -46,7 +46,8 @@ class SamplingParams:
         temperature: Divides the logits; 0 is greedy, for evaluation.
         top_p: Nucleus mass; 1 samples from the whole distribution.
         max_new_tokens: Budget of each prompt, in tokens, each >= 1.
-        streams: ``streams[i][j]`` is the 64-bit key of the random stream of sample j of prompt i.
+        streams: ``streams[i][j]`` is the 64-bit key of the random stream of continuation j of
+            prompt i; a prompt gets as many continuations as it has streams, at least one.
         stop: When a response ends before its budget.
         progress: To be called with (continuations, tokens) as they finish, in all once for each.
 
@@ -69,6 +70,8 @@ class SamplingParams:
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p} (1 turns it off)")
         if any(budget < 1 for budget in self.max_new_tokens):
             raise ValueError(f"max_new_tokens must be >= 1, got {min(self.max_new_tokens)}")
+        if not all(len(streams) for streams in self.streams):
+            raise ValueError("every prompt needs at least one stream: one a continuation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,13 @@ class Engine(Protocol):
     """Anything that continues prompts with the current policy."""
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams, n: int = 1
+        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams
     ) -> list[list[Completion]]:
-        """Returns ``n`` continuations of each prompt, in the order of ``prompts``.
+        """Returns the continuations of each prompt, in the order of ``prompts``.
 
-        A continuation depends on its prompt, its stream and the weights, not on what else is in
-        the batch (up to float rounding).
+        A prompt gets as many continuations as ``sampling.streams`` has streams for it. Each depends
+        on its prompt, its stream and the weights, not on what else is in the batch (up to float
+        rounding).
         """
         ...
 

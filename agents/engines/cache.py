@@ -41,17 +41,10 @@ class ReservedLayer(DynamicLayer):
             storage[:, :, begin:end] = states
         return self._show(end)
 
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeats each row ``repeats`` times."""
-        self._rearrange(lambda storage: storage.repeat_interleave(repeats, dim=0))
-
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Keeps only the rows ``indices``."""
-        self._rearrange(lambda storage: storage[indices])
-
-    def _rearrange(self, change: Any) -> None:
+        """Makes the rows ``indices`` the new rows, in that order; one may come several times."""
         if self._storage is not None:
-            self._storage = (change(self._storage[0]), change(self._storage[1]))
+            self._storage = (self._storage[0][indices], self._storage[1][indices])
             self._show(self._length)
 
     def _grow(self, keys: Tensor, values: Tensor, capacity: int) -> None:

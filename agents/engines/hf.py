@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -96,34 +97,35 @@ class HFEngine:
 
     @torch.inference_mode()
     def generate(
-        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams, n: int = 1
+        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams
     ) -> list[list[Completion]]:
-        """Returns ``n`` continuations of each prompt, in the order of ``prompts``."""
-        if n < 1:
-            raise ValueError(f"n must be >= 1, got {n}")
+        """Returns the continuations of each prompt, in the order of ``prompts``."""
         was_training = self.model.training
         self.model.eval()
         results: list[list[Completion]] = [[] for _ in prompts]
-        for batch in self._batches(prompts, n):
-            groups = self._run([prompts[place] for place in batch], batch, sampling, n)
+        for batch in self._batches(prompts, sampling):
+            groups = self._run([prompts[place] for place in batch], batch, sampling)
             for place, completions in zip(batch, groups, strict=True):
                 results[place] = completions
             num_tokens = sum(len(completion.tokens) for group in groups for completion in group)
-            sampling.progress(len(batch) * n, num_tokens)
+            sampling.progress(sum(map(len, groups)), num_tokens)
         self.model.train(was_training)
         return results
 
-    def _batches(self, prompts: Sequence[Sequence[int]], n: int) -> Iterator[list[int]]:
+    def _batches(
+        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams
+    ) -> Iterator[list[int]]:
         """Yields the places of the prompts of each batch, prompts of like length together."""
-        order = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         batch: list[int] = []
-        for place in order:
-            rows = len(batch) * n
-            longer = batch and len(prompts[place]) != len(prompts[batch[-1]])
-            if batch and (rows + n > self.max_rows or (rows >= _MIN_ROWS and longer)):
+        rows = 0
+        for place in sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place)):
+            more = len(sampling.streams[place])
+            longer = bool(batch) and len(prompts[place]) != len(prompts[batch[-1]])
+            if batch and (rows + more > self.max_rows or (rows >= _MIN_ROWS and longer)):
                 yield batch
-                batch = []
+                batch, rows = [], 0
             batch.append(place)
+            rows += more
         if batch:
             yield batch
 
@@ -155,19 +157,21 @@ class HFEngine:
         return logits
 
     def _run(
-        self, prompts: list[Sequence[int]], places: list[int], sampling: SamplingParams, n: int
+        self, prompts: list[Sequence[int]], places: list[int], sampling: SamplingParams
     ) -> list[list[Completion]]:
         """Continues the prompts of one batch."""
         device = self.model.device
+        counts = [len(sampling.streams[place]) for place in places]
+        source = torch.arange(len(places)).repeat_interleave(torch.tensor(counts)).to(device)
         budgets = torch.tensor([sampling.max_new_tokens[place] for place in places], device=device)
         longest = int(budgets.max())
         logits, cache, mask, positions = self._prefill(prompts, longest)
-        if n > 1:
-            cache.batch_repeat_interleave(n)
-            logits, positions = (t.repeat_interleave(n, dim=0) for t in (logits, positions))
-            mask = None if mask is None else mask.repeat_interleave(n, dim=0)
-        keys = np.array([sampling.streams[p][j] for p in places for j in range(n)], np.uint64)
-        rows = _Rows(keys, budgets.repeat_interleave(n), device)
+        if len(source) > len(places):
+            cache.batch_select_indices(source)
+            logits, positions = logits[source], positions[source]
+            mask = None if mask is None else mask[source]
+        keys = np.array([key for place in places for key in sampling.streams[place]], np.uint64)
+        rows = _Rows(keys, budgets[source], device)
         candidates = torch.zeros(self.vocab_size, dtype=torch.bool, device=device)
         candidates[list(sampling.stop.stop_candidates)] = True
         for step in range(longest):
@@ -187,8 +191,8 @@ class HFEngine:
                 extra = {"attention_mask": mask, "position_ids": positions.unsqueeze(-1)}
             logits = self._forward(chosen.unsqueeze(-1), cache, extra)
             positions = positions + 1
-        flat = rows.completions()
-        return [flat[start : start + n] for start in range(0, len(flat), n)]
+        flat = iter(rows.completions())
+        return [list(islice(flat, count)) for count in counts]
 
     def _sample(
         self,

@@ -125,8 +125,9 @@ class ExactEngine:
     def __init__(self, chooser):
         self.chooser = chooser
 
-    def generate(self, prompts, sampling, n=1):
-        return [[self._continue(tuple(p[len(PROMPT) :])) for _ in range(n)] for p in prompts]
+    def generate(self, prompts, sampling):
+        pairs = zip(prompts, sampling.streams, strict=True)
+        return [[self._continue(tuple(p[len(PROMPT) :])) for _ in keys] for p, keys in pairs]
 
     def _continue(self, prefix):
         tokens = []

@@ -122,11 +122,11 @@ class ToyEngine:
     def __init__(self):
         self.calls = []
 
-    def generate(self, prompts, sampling, n=1):
-        self.calls.append((len(prompts), n))
+    def generate(self, prompts, sampling):
+        self.calls.append([len(streams) for streams in sampling.streams])
         return [
-            [self._sample(tuple(prompt[len(PROMPT) :]), sampling.streams[i][j]) for j in range(n)]
-            for i, prompt in enumerate(prompts)
+            [self._sample(tuple(prompt[len(PROMPT) :]), key) for key in streams]
+            for prompt, streams in zip(prompts, sampling.streams, strict=True)
         ]
 
     def sync_weights(self, model):

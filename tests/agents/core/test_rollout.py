@@ -18,7 +18,7 @@ def test_an_answer_is_played_and_judged_by_the_environment():
     assert starts[2].tokens == list(PROMPT)
     assert (starts[2].problem_id, starts[2].budget) == ("2", DEPTH)
     groups = sampler.sample(starts, 5, iteration=1, purpose="rollout")
-    assert sampler.engine.calls == [(3, 5)], "the engine is asked once for the whole batch"
+    assert sampler.engine.calls == [[5, 5, 5]], "the engine is asked once for the whole batch"
     for group in groups:
         for trajectory in group:
             assert trajectory.reward == reward_of(trajectory.response)

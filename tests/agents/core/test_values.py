@@ -35,7 +35,7 @@ def test_equal_states_of_a_prompt_are_valued_once():
     sampler.engine.calls.clear()
     estimates = monte_carlo_values(sampler, trajectories, 3, iteration=1, reuse=False)
     distinct = {key for trajectory in trajectories for key in state_keys(trajectory)}
-    assert sampler.engine.calls == [(len(distinct), 3)], "one call, K rollouts a distinct state"
+    assert sampler.engine.calls == [[3] * len(distinct)], "one call, K rollouts a distinct state"
     assert estimates.metrics["vine/unique_states"] == len(distinct)
     assert all(len(estimates.pool.rewards(key)) == 3 for key in distinct)
     by_key = {}

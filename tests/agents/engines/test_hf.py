@@ -78,7 +78,7 @@ PROMPTS = [[1], [1, 3, 4, 5, 7], [1, 3], [1, 9, 9, 9], [1, 3, 4]]
 
 def test_equals_plain_forward_passes(model):
     """The oracle: padding, shared cache, compaction and n change nothing."""
-    groups = HFEngine(model, V).generate(PROMPTS, _sampling(PROMPTS, n=7), 7)
+    groups = HFEngine(model, V).generate(PROMPTS, _sampling(PROMPTS, n=7))
     reasons = set()
     with torch.no_grad():
         for prompt, group in zip(PROMPTS, groups, strict=True):
@@ -94,20 +94,20 @@ def test_equals_plain_forward_passes(model):
 
 def test_a_sample_depends_neither_on_the_batch_nor_on_order(model):
     engine = HFEngine(model, V)
-    together = engine.generate(PROMPTS, _sampling(PROMPTS, n=3), 3)
+    together = engine.generate(PROMPTS, _sampling(PROMPTS, n=3))
     reverse = PROMPTS[::-1]
-    backwards = engine.generate(reverse, _sampling(reverse, n=3), 3)[::-1]
+    backwards = engine.generate(reverse, _sampling(reverse, n=3))[::-1]
     assert [[c.tokens for c in g] for g in backwards] == [[c.tokens for c in g] for g in together]
     for prompt, group in zip(PROMPTS, together, strict=True):
-        alone = engine.generate([prompt], _sampling([prompt], n=3), 3)[0]
+        alone = engine.generate([prompt], _sampling([prompt], n=3))[0]
         assert [c.tokens for c in alone] == [c.tokens for c in group]
-    small = HFEngine(model, V, max_rows=2).generate(PROMPTS, _sampling(PROMPTS, n=3), 3)
+    small = HFEngine(model, V, max_rows=2).generate(PROMPTS, _sampling(PROMPTS, n=3))
     assert [[c.tokens for c in g] for g in small] == [[c.tokens for c in g] for g in together]
 
 
 def test_every_prompt_has_its_own_budget(model):
     budgets = [1, 2, 3, 4, 10]
-    groups = HFEngine(model, V).generate(PROMPTS, _sampling(PROMPTS, 4, budgets), 4)
+    groups = HFEngine(model, V).generate(PROMPTS, _sampling(PROMPTS, 4, budgets))
     for budget, group in zip(budgets, groups, strict=True):
         for completion in group:
             assert len(completion.tokens) <= budget
@@ -118,7 +118,7 @@ def test_every_prompt_has_its_own_budget(model):
 
 def test_greedy_takes_the_most_likely_and_ignores_the_stream(model):
     sampling = _sampling([[1, 3]], n=2, temperature=0.0)
-    first, second = HFEngine(model, V).generate([[1, 3]], sampling, 2)[0]
+    first, second = HFEngine(model, V).generate([[1, 3]], sampling)[0]
     assert first.tokens == second.tokens
     with torch.no_grad():
         assert first.tokens[0] == int(model(torch.tensor([[1, 3]])).logits[0, -1, :V].argmax())
@@ -126,7 +126,7 @@ def test_greedy_takes_the_most_likely_and_ignores_the_stream(model):
 
 def test_ids_beyond_the_tokenizer_are_never_sampled(model):
     n = 400
-    group = HFEngine(model, 4).generate([[1, 3]], _sampling([[1, 3]], n, 1, stop=NoStops()), n)[0]
+    group = HFEngine(model, 4).generate([[1, 3]], _sampling([[1, 3]], n, 1, stop=NoStops()))[0]
     with torch.no_grad():
         scores = torch.log_softmax(model(torch.tensor([[1, 3]])).logits[0, -1, :4].float(), -1)
     counts = np.bincount([c.tokens[0] for c in group], minlength=4)
@@ -153,7 +153,7 @@ def test_bad_values_are_refused(model):
         _sampling([[1]], top_p=0.0)
     with pytest.raises(ValueError, match=r"max_new_tokens must be >= 1, got 0"):
         _sampling([[1]], budget=0)
-    with pytest.raises(ValueError, match=r"n must be >= 1, got 0"):
-        HFEngine(model, V).generate([[1]], _sampling([[1]]), 0)
+    with pytest.raises(ValueError, match="every prompt needs at least one stream"):
+        _sampling([[1]], n=0)
     with pytest.raises(ValueError, match=r"unknown engine 'hff'\. Did you mean 'hf'\?"):
         make_engine("hff", model, V)
