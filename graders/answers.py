@@ -10,7 +10,7 @@ from graders.limits import MAX_CHARS, LimitReachedError
 from graders.nodes import Node, UnreadableError, num
 from graders.normalize import text_key
 from graders.primaries import valid_base
-from graders.words import SCALES, UNITS, unit_key, word_number
+from graders.words import HEDGES, SCALES, UNITS, unit_key, word_number
 
 _RELATIONS = {
     "=": "=", "<": "<", ">": ">", "le": "<=", "ge": ">=", "ne": "!=", "approx": "~", "in": "in",
@@ -25,11 +25,7 @@ _BASE = re.compile(
     r"|\{\s*\\(?:text|mathrm)\s*\{\s*(?P<b3>[a-z0-9]+)\s*\}\s*\})"
     r"|(?:\s|\\text\s*\{\s*)\(?base[\s-](?P<b4>[a-z0-9]+)\)?\}?)"
 )
-_NO_UNITS = frozenset(
-    """of if else for not is was about than or the answer nor but to approx
-    approximately maybe probably perhaps roughly around possibly likely nearly almost either never
-    correct wrong true false must any every unknown""".split()
-)
+_CURRENCIES = ((("dollar", 1),), (("euro", 1),), (("pound", 1),))
 _SPEED = re.compile(r"(?<=[\d})])\s((?:k|c|m)?m|ft|mi|km)/((?:s|h|hr|min|sec)(?:\^?\{?2\}?)?)$")
 _AM_PM = re.compile(r"(?:\\?[ ~])*(?<![A-Za-z\\])([aApP])\.?\s?[mM](?![A-Za-z])\.?")
 
@@ -217,10 +213,10 @@ class AnswerReader(ExpressionReader):
         self.money = False
         token = self.peek()
         if token.kind in ("text", "word"):
-            if self.peek(1).kind != "num" or unit_key([token.text]) != (("dollar", 1),):
+            if self.peek(1).kind != "num" or unit_key([token.text]) not in _CURRENCIES:
                 return self.words()
             self.take()
-            return _measured(self.sum(), ["dollar"])
+            return _measured(self.sum(), [token.text])
         node = self.labelled() or self.sum()
         words: list[str] = ["dollar"] if self.money else []
         self.money = False
@@ -275,7 +271,7 @@ def _measured(node: Node, words: list[str]) -> Node:
         words = words[1:]
     if not words:
         return node
-    if not _NO_UNITS.isdisjoint(word.lower() for word in words):
+    if not HEDGES.isdisjoint(word.lower() for word in words):
         raise UnreadableError("words that are no unit")
     if node.kind in ("pct", "deg") and words[0] not in ("C", "F"):
         raise UnreadableError("two units on one value")

@@ -26,10 +26,11 @@ _JOINT = re.compile(
 )
 _JOINER = re.compile(r",|;|\band\b|\bor\b")
 _CLAIM = re.compile(
-    r"(?:\banswer(?:\s+(?:to\s+[^.\n:]{1,80}?|here))?\s*(?:\*\*)?\s*(?:is|are|equals|was|=|:)"
+    r"(?:\banswers?(?:\s+(?:to\s+[^.\n:]{1,80}?|here))?\s{0,9}(?:\*\*)?\s{0,9}(?:is|are|equals|was|(?:should|would|must|will)\s+be|=|:)"
     r"(?:\s*(?:\*\*|therefore|thus|simply|just|indeed|equal to|given by)?\s*:?)*)",
     re.IGNORECASE,
 )
+_HEADING = re.compile(r"(?:^|\n)[ \t#*]*(?:final\s+)?answer[ \t*:]*\n\s*", re.IGNORECASE)
 _CLAIM_END = re.compile(r"\n|(?<![A-Z][a-z])[.!](?=\s+[A-Z]|\s*$)|(?<=[.!])\s|\$\$?\s*[.]\s")
 _AFTERTHOUGHT = re.compile(
     r"[,;]?\s+(?:as|so|because|since|which|where|when|for|by|after|in total|hence|thus|i\.e\.)\b.*"
@@ -159,6 +160,9 @@ def claimed_answer(text: str) -> str | None:
     '7'
     """
     match = _last_match(_CLAIM, text)
+    heading = _last_match(_HEADING, text)
+    if heading is not None and (match is None or match.end() <= heading.end()):
+        match = heading
     if match is None:
         return None
     claim = text[match.end() :].strip()[:2000]

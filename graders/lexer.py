@@ -177,7 +177,9 @@ def _command(
     braced = text.startswith("{", start)
     if name in ("phantom", "hspace", "vspace", "label", "tag", "color", "textcolor", "colorbox"):
         end = group_end(text, start) if braced else start
-        return max(end, start) + 1
+        if end < 0:
+            raise UnreadableError("an open group")
+        return end + 1
     if name in ("begin", "end") and braced:
         end = group_end(text, start)
         if end < 0:

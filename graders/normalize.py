@@ -26,13 +26,13 @@ _SIGNS = {
     "€": r"\text{ euros}", "✓": "", "✔": "", "…": "...", "⌊": r"\lfloor ", "⌋": r"\rfloor ",
     "⌈": r"\lceil ", "⌉": r"\rceil ", "∠": r"\angle ", "ℤ": r"\mathbb{Z} ", "ε": r"\epsilon ",
     "ψ": r"\psi ", "Δ": r"\Delta ", "ℓ": r"\ell ", "∖": r"\setminus ", "∣": "|", "∧": r"\land ",
-    "∨": r"\lor ", "，": ",", "、": ",", "⁻": "-", "£": r"\text{ pounds}",
+    "∨": r"\lor ", "，": ",", "、": ",", "⁻": "-", "£": r"\text{ pounds}", "¢": r"\text{ cents}",
     "∗": "*", "≧": r"\ge ", "≦": r"\le ", "˚": r"^\circ ", "“": "", "”": "",
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
 _NOT_EQUAL = re.compile(r"\\not\s*=")
 _DOLLAR = re.compile(r"(?<!\\)\$")
-_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*10(?=\s*\^)")
+_TIMES = re.compile(r"(?<=\d)(?:\s*[xX]\s*(?=10\s*\^)|\s+[xX]\s+(?=\d))")
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\x00]")
 _RUN_SUPER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿˣ⁽⁾]+")
 _SMALL_FRACTION = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+)[⁄/∕]([₀₁₂₃₄₅₆₇₈₉]+)")
@@ -124,8 +124,8 @@ def tidy(text: str, doubled_backslashes: bool = True) -> str:
             break
     if "/-" in text or "\\not" in text:
         text = _NOT_EQUAL.sub(r"\\ne ", text.replace("+/-", r"\pm "))
-    if "10" in text:
-        text = _TIMES.sub(r"\\times 10", text)
+    if "x" in text or "X" in text:
+        text = _TIMES.sub(r"\\times ", text)
     if "$" in text and len(_DOLLAR.findall(text)) % 2 == 0:
         text = _DOLLAR.sub(" ", text)  # pairs of them delimit mathematics
     elif "$" in text:
@@ -145,8 +145,8 @@ def _strip_tail(text: str) -> str:
             end -= 1
         elif escaped and char in ",;:! ":
             end -= 2
-        elif char == "\\" and not escaped:
-            end -= 1
+        elif char == "\\":  # a lone one, or a row break at the end
+            end -= 2 if escaped else 1
         else:
             break
         if end and text[end - 1] == "\\" and (end < 2 or text[end - 2] != "\\"):

@@ -12,15 +12,16 @@ from fractions import Fraction
 from graders.base import Grade, Verdict
 from graders.extract import extract_answer, hash_answer
 from graders.options import DEFAULTS, Options
+from graders.words import HEDGES
 
 _PLAIN = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(
     r"\s*(?P<sign>[-+]?)\s*\\?\$?\s*(?P<minus>-?)"
     r"(?P<int>[0-9]{1,3}(?:,[0-9]{3}){1,12}|[0-9]{0,60})(?P<dec>\.[0-9]{1,60})?"
-    r"(?:\s?\\?%)?(?P<rest>[ ]*(?:[a-zA-Z]{2,30}[ ]*){0,6})\.?\s*"
+    r"(?:\s?\\?%)?(?P<rest>(?:[ ]{1,3}\(?[a-zA-Z]{2,30}\)?){0,6})\s{0,9}\.?\s*"
 )
 _LAST = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_HEDGED = frozenset("or and to not about percent million billion thousand hundred dozen".split())
+_HEDGED = HEDGES | set("and percent million billion trillion thousand hundred dozen half".split())
 
 
 def read_number(text: str) -> Fraction | None:
@@ -33,7 +34,10 @@ def read_number(text: str) -> Fraction | None:
     if match is None or not (match["int"] or match["dec"]):
         return None
     rest = match["rest"]
-    if rest and (not _HEDGED.isdisjoint(rest.lower().split()) or not rest.startswith(" ")):
+    if rest and (
+        not _HEDGED.isdisjoint(rest.lower().replace("(", " ").replace(")", " ").split())
+        or not rest.startswith(" ")
+    ):
         return None
     digits = match["int"].replace(",", "")
     decimals = (match["dec"] or ".")[1:]

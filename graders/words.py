@@ -119,6 +119,13 @@ NUMBER_WORDS = {word: value for value, word in enumerate(_SMALL)} | {
 }
 _NUMERAL = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 
+HEDGES = frozenset(
+    """of if else for not is was about than or the answer nor but to approx
+    approximately maybe probably perhaps roughly around possibly likely nearly almost either never
+    correct wrong true false must any every unknown""".split()
+)
+"""Words after a value that make it no answer, or another one."""
+
 
 def is_word(letters: str) -> bool:
     """Tells whether a run of letters reads as a word and not as a product of variables.

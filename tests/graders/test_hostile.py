@@ -159,3 +159,20 @@ def test_no_module_evaluates_text() -> None:
                 if name == "compile" and isinstance(node.func, ast.Attribute):
                     continue  # re.compile
                 assert name not in banned, (path.name, node.lineno, name)
+
+
+COMPLETIONS = [
+    "answer" + " " * 100_000 + "x", "the answer to " * 8000, "answer" * 30_000, "\n" * 100_000,
+    "answer is " * 20_000, "#### " + "a" * 390 + "!", "#### 5 " + "ab " * 120 + "!",
+    "\\boxed{" * 20_000, "\\boxed{5}, " * 10_000 + "6", "####" * 50_000, "<think>" * 20_000,
+    "\n### " * 30_000, "\nQuestion" * 20_000, "1,234" * 30_000, "5 " * 100_000, "$" * 200_000,
+    "\nanswer   " * 20_000, "\\boxed\n" * 20_000, "{" * 100_000 + "\\boxed{7}", "5" * 300_000,
+    "\\boxed{" + "\\phantom{" * 1000 + "5" + "}" * 3, "\\boxed{" + "\\text{" * 1500 + "}" * 4,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", COMPLETIONS, ids=range(len(COMPLETIONS)))
+def test_long_completions_are_searched_in_linear_time(text: str) -> None:
+    """None of these may pass; with a quadratic search this test would take hours."""
+    for name in ("math", "gsm8k"):
+        assert get_grader(name)(text, "271").verdict is not Verdict.CORRECT
