@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import agents.core.policy as policy_module
-from agents.core.policy import Sequences, load_policy, new_policy, pick_device
+from agents.core.policy import Extras, Sequences, load_policy, new_policy, pick_device
 from lang_env.tokenizers import load_tokenizer
 
 PROMPTS = [[1, 3, 4], [1], [1, 5, 5, 5, 6, 7]]
@@ -59,6 +59,56 @@ def test_padding_chunks_and_order_change_neither_value_nor_gradient(make_policy,
     torch.testing.assert_close(together, _gradient(policy, wide), rtol=1e-10, atol=1e-12)
     monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 2 * policy.vocab_size)
     torch.testing.assert_close(together, _gradient(policy, _batch()), rtol=1e-10, atol=1e-12)
+
+
+def test_extras_equal_a_plain_computation(make_policy):
+    policy, reference, top_p = make_policy(), make_policy(seed=1), 0.6
+    head = torch.nn.Linear(32, 1, dtype=torch.float64)
+    with torch.no_grad():
+        stats = policy(_batch(), 0.7, Extras(top_p, reference=reference, value_head=head))
+        for row, (prompt, response) in enumerate(zip(PROMPTS, RESPONSES, strict=True)):
+            tokens, places = torch.tensor([prompt + response]), slice(len(prompt) - 1, -1)
+            values = head(policy.model.model(tokens)[0])[0, places, 0]
+            torch.testing.assert_close(stats.values[row, : len(response)], values)
+            new, old = (
+                torch.log_softmax(model.model(tokens).logits[0, places, :12] / 0.7, -1)
+                for model in (policy, reference)
+            )
+            kl = (new.exp() * (new - old)).sum(-1)
+            torch.testing.assert_close(stats.kl[row, : len(response)], kl)
+            for place, token in enumerate(response):
+                mass, kept = 0.0, {token}
+                for probability, index in zip(*new[place].exp().sort(descending=True), strict=True):
+                    kept |= {int(index)} if mass < top_p else set()
+                    mass += float(probability)
+                p = new[place].exp()[sorted(kept)]
+                assert stats.log_mass[row, place].exp().item() == pytest.approx(p.sum().item())
+                p = p / p.sum()
+                entropy = -(p * p.log()).sum().item()
+                assert stats.entropy[row, place].item() == pytest.approx(entropy)
+
+
+def test_chunks_change_no_extra_and_no_gradient(make_policy, monkeypatch):
+    policy, reference = make_policy(), make_policy(seed=1)
+    extras = Extras(0.6, True, reference, torch.nn.Linear(32, 1, dtype=torch.float64))
+
+    def gradient():
+        policy.zero_grad()
+        stats = policy(_batch(), 0.7, extras)
+        parts = (stats.log_probs, stats.entropy, stats.log_mass, stats.kl, stats.values)
+        sum(weight * part.sum() for weight, part in enumerate(parts, 1)).backward()
+        return torch.cat([p.grad.flatten() for p in policy.parameters()])
+
+    whole = gradient()
+    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 2 * policy.vocab_size)
+    torch.testing.assert_close(gradient(), whole, rtol=1e-6, atol=1e-9)
+    assert torch.isfinite(whole).all()
+
+
+def test_the_entropy_has_a_gradient_only_where_it_is_asked_for(make_policy):
+    policy = make_policy()
+    assert not policy(_batch(), 1.0).entropy.requires_grad
+    assert policy(_batch(), 1.0, Extras(entropy_gradient=True)).entropy.requires_grad
 
 
 def test_a_reference_stays_as_it_was(make_policy):
