@@ -113,7 +113,14 @@ _SMALL = (
     "fifteen sixteen seventeen eighteen nineteen"
 ).split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+SCALES = {
+    "dozen": 12,
+    "hundred": 100,
+    "thousand": 1000,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
 NUMBER_WORDS = {word: value for value, word in enumerate(_SMALL)} | {
     word: 10 * (index + 2) for index, word in enumerate(_TENS)
 }
