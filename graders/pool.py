@@ -67,10 +67,13 @@ class Worker:
         self.close()
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "graders.worker", str(self.memory_megabytes), self.preload],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-        )  # fmt: skip
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "graders.worker", str(self.memory_megabytes), self.preload],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+            )  # fmt: skip
+        except OSError as error:
+            raise WorkerDiedError(timed_out=False) from error
         self.receive(START_SECONDS)
 
     def send(self, task: tuple[Any, ...]) -> None:
@@ -253,7 +256,10 @@ def mark_worker() -> None:
 def warm_up() -> None:
     """Starts the worker for proofs ahead of time, so that no grade waits for it."""
     with _Shared.lock:
-        _shared_worker().start()
+        try:
+            _shared_worker().start()
+        except WorkerDiedError as error:
+            _LOG.warning("no worker for proofs: %s", error)
 
 
 def _shared_worker() -> Worker:

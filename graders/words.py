@@ -129,7 +129,7 @@ _NUMERAL = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 HEDGES = frozenset(
     """of if else for not is was about than or the answer nor but to approx
     approximately maybe probably perhaps roughly around possibly likely nearly almost either never
-    correct wrong true false must any every unknown""".split()
+    correct wrong true false must any every unknown minus plus""".split()
 )
 """Words after a value that make it no answer, or another one."""
 
