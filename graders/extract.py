@@ -70,11 +70,13 @@ def cut_stops(text: str) -> str:
         text = text.rpartition("</think>")[2]
         text = text.partition("<think>")[0]
     end = len(text)
-    for token in _STOP_TOKENS:
+    for token in _STOP_TOKENS if "<" in text or "[INST]" in text else ():
         found = text.find(token, 0, end)
         if found >= 0:
             end = found
     text = text[:end]
+    if ":" not in text or "\n" not in text:
+        return text
     lead = len(text) - len(text.lstrip())
     match = _STOP_LINE.search(text, lead)
     return text[: match.start()] if match else text

@@ -72,8 +72,10 @@ class GSM8KGrader:
         found = _plain_mark(completion)
         if found is None:
             found = extract_answer(completion, "gsm8k", self.options) or ""
-        elif found == answer and _PLAIN.fullmatch(found):
-            return Grade(1.0, Verdict.CORRECT, found)
+        elif _PLAIN.fullmatch(answer):
+            if int(found) == int(answer):
+                return Grade(1.0, Verdict.CORRECT, found)
+            return Grade(0.0, Verdict.WRONG, found)
         return self.grade_answer(found, answer)
 
     def grade_answer(self, pred: str, answer: str) -> Grade:
