@@ -26,10 +26,11 @@ from agents.core.config import TrainingConfig
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report
 from agents.core.interrupt import Interrupt
+from agents.core.loading import load_policy, new_policy
 from agents.core.losses import masked_sum
 from agents.core.optimizer import make_optimizer
 from agents.core.options import option
-from agents.core.policy import Policy, Sequences, load_policy, new_policy
+from agents.core.policy import Policy, Sequences
 from agents.core.reporting import Reporter
 from agents.core.streams import generator
 from agents.core.update import micro_batches
@@ -150,6 +151,9 @@ class SFT:
             )
             if config.init
             else load_policy(config.model, self.tokenizer, dtype=config.dtype, device=config.device)
+        )
+        self.policy.save_memory(
+            gradient_checkpointing=config.gradient_checkpointing, bf16=config.bf16
         )
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
         self.optimizer, self.scheduler = make_optimizer(self.policy, config, config.max_steps)

@@ -19,8 +19,9 @@ from agents.core.credit import batch_of, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report, success_of
 from agents.core.interrupt import Interrupt
+from agents.core.loading import load_policy
 from agents.core.loss_config import check_support
-from agents.core.policy import Policy, load_policy
+from agents.core.policy import Policy
 from agents.core.records import Sample
 from agents.core.reporting import Reporter
 from agents.core.rollout import Sampler, Trajectory, mark_states
@@ -96,6 +97,9 @@ class Agent:
         self.eval_env = make_env(config, "validation") if config.eval_problems else None
         self.policy = load_policy(
             config.model, self.env.tokenizer, dtype=config.dtype, device=config.device
+        )
+        self.policy.save_memory(
+            gradient_checkpointing=config.gradient_checkpointing, bf16=config.bf16
         )
         self._check_context()
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)

@@ -88,6 +88,10 @@ class TrainingConfig(Options):
         "float32", "Precision of the policy.", paper="bfloat16"
     )
     device: str = option("auto", "Where the policy runs: auto, cpu, cuda, cuda:1, mps.")
+    gradient_checkpointing: bool = option(
+        False, "Compute layers again in the backward pass: less memory, more time.", paper="true"
+    )
+    bf16: bool = option(False, "Matrix products of training in bfloat16, weights in float32.")
     threads: int = option(0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0)
     seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
     output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")

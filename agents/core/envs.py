@@ -12,7 +12,7 @@ from gymnasium.envs.registration import load_env_creator
 
 import lang_env  # noqa: F401 - registers our ids
 from agents.core.config import TrainingConfig, env_kwargs_of
-from agents.core.policy import TINY, model_folder
+from agents.core.loading import TINY, model_folder
 from agents.core.rollout import Start, start_of
 from agents.core.streams import generator, stream_key
 

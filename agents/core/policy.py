@@ -1,24 +1,18 @@
-"""The policy: a causal language model, its response log-probabilities, and how it is loaded."""
+"""The policy: a causal language model and its pass over prompts with responses."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
 
-from graders.resolve import nearest
-from lang_env.tokenizers import Tokenizer
-
-TINY = "tiny"
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
-_SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 _LOGITS_AT_ONCE = 2**24  # log-probabilities kept for the backward pass before chunks are recomputed
 
 
@@ -155,6 +149,7 @@ class Policy(nn.Module):
             )
         self.model = model
         self.vocab_size = vocab_size
+        self.gradient_checkpointing = self.bf16 = False
 
     @property
     def device(self) -> torch.device:
@@ -210,11 +205,43 @@ class Policy(nn.Module):
 
     def hidden(self, batch: Sequences) -> Tensor:
         """Returns the last hidden states that predict the response tokens, [M, H], row by row."""
-        return selected_hidden(self.model.base_model, batch)
+        with self._autocast(), self._recomputed_layers():
+            return selected_hidden(self.model.base_model, batch)
+
+    def save_memory(self, *, gradient_checkpointing: bool = False, bf16: bool = False) -> Policy:
+        """Sets what a pass spares, and returns itself.
+
+        Args:
+            gradient_checkpointing: Layers are computed again in the backward pass instead of kept.
+            bf16: Matrix products in bfloat16 (autocast) where the weights are float32.
+        """
+        self.gradient_checkpointing, self.bf16 = gradient_checkpointing, bf16
+        if gradient_checkpointing:
+            newer = getattr(self.model, "activation_checkpointing_enable", None)
+            (newer or self.model.gradient_checkpointing_enable)({"use_reentrant": False})
+        return self
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
+
+    @contextmanager
+    def _recomputed_layers(self) -> Iterator[None]:
+        """Transformers recomputes layers in training mode only, which would turn dropout on."""
+        layers = []
+        if self.gradient_checkpointing and torch.is_grad_enabled():
+            layers = [m for m in self.model.modules() if isinstance(m, GradientCheckpointingLayer)]
+        for layer in layers:
+            layer.training = True  # the layer's own flag: its dropout modules keep theirs
+        try:
+            yield
+        finally:
+            for layer in layers:
+                layer.training = False
 
     def _scores(self, hidden: Tensor, temperature: float) -> Tensor:
         """Returns log-probabilities over the tokenizer's ids, [M, V]."""
-        logits = self.model.get_output_embeddings()(hidden)[:, : self.vocab_size]
+        with self._autocast():
+            logits = self.model.get_output_embeddings()(hidden)[:, : self.vocab_size]
         logits = logits if logits.dtype == torch.float64 else logits.float()
         return torch.log_softmax(logits / temperature, dim=-1)
 
@@ -240,86 +267,5 @@ class Policy(nn.Module):
 
     def frozen_copy(self) -> Policy:
         """Returns a copy that never changes: the reference policy."""
-        other = Policy(copy.deepcopy(self.model), self.vocab_size)
+        other = Policy(copy.deepcopy(self.model), self.vocab_size).save_memory(bf16=self.bf16)
         return other.requires_grad_(False).eval()
-
-
-def tiny_folder() -> Path:
-    """Returns the folder of the embedded policy."""
-    return Path(str(resources.files("agents").joinpath("assets").joinpath("tiny")))
-
-
-def model_folder(name: str | None) -> str:
-    """Returns what to load for ``--model``: the embedded policy for None and "tiny"."""
-    return str(tiny_folder()) if name in (None, TINY) else str(name)
-
-
-def pick_device(name: str) -> torch.device:
-    """Returns the device: "auto" takes a CUDA device, then Apple's, then the CPU."""
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def load_policy(
-    name: str | None, tokenizer: Tokenizer, *, dtype: str = "float32", device: str = "auto"
-) -> Policy:
-    """Loads a policy for training.
-
-    Args:
-        name: Folder or hub name of a causal LM; None or "tiny" is the embedded policy.
-        tokenizer: The environment's tokenizer; must have no more ids than the model.
-        dtype: "float32", "bfloat16" or "float64".
-        device: "auto", "cpu", "cuda", "mps", ...
-
-    Raises:
-        ValueError: Nothing loadable under that name, or the vocabularies differ.
-    """
-    from transformers import AutoModelForCausalLM
-
-    if dtype not in _DTYPES:
-        raise ValueError(f"unknown dtype {dtype!r}.{nearest(dtype, _DTYPES)}")
-    folder = model_folder(name)
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=_DTYPES[dtype], trust_remote_code=False, use_safetensors=True
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"cannot load model {folder!r}: {str(error).splitlines()[0]} Pass a folder with "
-            "config.json and model.safetensors, a hub name while online, or 'tiny'."
-        ) from error
-    model.to(device=pick_device(device))  # type: ignore[call-arg]
-    model.train(False)
-    return Policy(model, len(tokenizer))
-
-
-def new_policy(
-    init: Mapping[str, Any],
-    tokenizer: Tokenizer,
-    *,
-    seed: int,
-    dtype: str = "float32",
-    device: str = "auto",
-) -> Policy:
-    """Makes an untrained Llama model for a tokenizer.
-
-    Args:
-        init: Values of ``transformers.LlamaConfig``, such as ``{"hidden_size": 64}``.
-        tokenizer: Gives the special ids, and the vocabulary size unless ``init`` names one.
-        seed: Of the initial weights; the global random state is left as it was.
-        dtype: "float32", "bfloat16" or "float64".
-        device: "auto", "cpu", "cuda", "mps", ...
-    """
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    ids = {name: getattr(tokenizer, name) for name in _SPECIAL_IDS}
-    config = LlamaConfig(**{"vocab_size": len(tokenizer), **ids, **init})
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
-    model.to(device=pick_device(device), dtype=_DTYPES[dtype])  # type: ignore[call-arg]
-    model.train(False)
-    return Policy(model, len(tokenizer))

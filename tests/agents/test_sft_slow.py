@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 from agents.core.config import TrainingConfig
 from agents.core.envs import make_env
 from agents.core.evaluation import evaluation_starts, success_of
-from agents.core.policy import load_policy, tiny_folder
+from agents.core.loading import load_policy, tiny_folder
 from agents.core.rollout import Sampler
 from agents.engines.base import make_engine
 from agents.sft import main

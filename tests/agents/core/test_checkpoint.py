@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agents.core.checkpoint import save_checkpoint, save_tokenizer
-from agents.core.policy import new_policy
+from agents.core.loading import new_policy
 from lang_env.tokenizers import load_tokenizer
 
 INIT = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1,

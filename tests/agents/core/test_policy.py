@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import agents.core.policy as policy_module
-from agents.core.policy import Extras, Sequences, load_policy, new_policy, pick_device
+from agents.core.loading import load_policy, new_policy, pick_device
+from agents.core.policy import Extras, Sequences
 from lang_env.tokenizers import load_tokenizer
 
 PROMPTS = [[1, 3, 4], [1], [1, 5, 5, 5, 6, 7]]
@@ -103,6 +104,33 @@ def test_chunks_change_no_extra_and_no_gradient(make_policy, monkeypatch):
     monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 2 * policy.vocab_size)
     torch.testing.assert_close(gradient(), whole, rtol=1e-6, atol=1e-9)
     assert torch.isfinite(whole).all()
+
+
+def test_recomputed_layers_give_the_same_gradient_and_leave_dropout_off(make_policy, monkeypatch):
+    policy = make_policy()
+    plain, calls = _gradient(policy, _batch()), []
+    for module in policy.model.modules():
+        assert not module.training
+    policy.save_memory(gradient_checkpointing=True)
+    layer = policy.model.model.layers[0]
+    layer.mlp.register_forward_pre_hook(lambda *_: calls.append(layer.mlp.training))
+    torch.testing.assert_close(_gradient(policy, _batch()), plain, rtol=1e-10, atol=1e-12)
+    assert calls == [False, False], "once forward, once more for the backward pass"
+    with torch.no_grad():
+        policy(_batch(), 1.0)
+    assert len(calls) == 3
+    assert not any(module.training for module in policy.model.modules())
+
+
+def test_bf16_products_keep_float32_weights_and_results(make_policy):
+    policy = make_policy(torch.float32)
+    with torch.no_grad():
+        full = policy(_batch(), 1.0).log_probs
+        half = policy.save_memory(bf16=True)(_batch(), 1.0).log_probs
+        assert torch.equal(policy.frozen_copy()(_batch(), 1.0).log_probs, half)
+    assert half.dtype == torch.float32
+    assert 1e-6 < (half - full).abs().max() < 0.2
+    assert _gradient(policy, _batch()).dtype == torch.float32
 
 
 def test_the_entropy_has_a_gradient_only_where_it_is_asked_for(make_policy):

@@ -11,8 +11,9 @@ import pytest
 import torch
 from updates import CONFIG, small_batch
 
+from agents.core.loading import tiny_folder
 from agents.core.objective import Constants, Objective
-from agents.core.policy import Sequences, tiny_folder
+from agents.core.policy import Sequences
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what TRL's imports warn about is not ours to mend

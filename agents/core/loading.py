@@ -1,0 +1,99 @@
+"""How a policy is made: loaded from a folder or the hub, or new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agents.core.policy import Policy
+from graders.resolve import nearest
+from lang_env.tokenizers import Tokenizer
+
+TINY = "tiny"
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+_SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+
+def tiny_folder() -> Path:
+    """Returns the folder of the embedded policy."""
+    return Path(str(resources.files("agents").joinpath("assets").joinpath("tiny")))
+
+
+def model_folder(name: str | None) -> str:
+    """Returns what to load for ``--model``: the embedded policy for None and "tiny"."""
+    return str(tiny_folder()) if name in (None, TINY) else str(name)
+
+
+def pick_device(name: str) -> torch.device:
+    """Returns the device: "auto" takes a CUDA device, then Apple's, then the CPU."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def load_policy(
+    name: str | None, tokenizer: Tokenizer, *, dtype: str = "float32", device: str = "auto"
+) -> Policy:
+    """Loads a policy for training.
+
+    Args:
+        name: Folder or hub name of a causal LM; None or "tiny" is the embedded policy.
+        tokenizer: The environment's tokenizer; must have no more ids than the model.
+        dtype: "float32", "bfloat16" or "float64".
+        device: "auto", "cpu", "cuda", "mps", ...
+
+    Raises:
+        ValueError: Nothing loadable under that name, or the vocabularies differ.
+    """
+    from transformers import AutoModelForCausalLM
+
+    if dtype not in _DTYPES:
+        raise ValueError(f"unknown dtype {dtype!r}.{nearest(dtype, _DTYPES)}")
+    folder = model_folder(name)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=_DTYPES[dtype], trust_remote_code=False, use_safetensors=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"cannot load model {folder!r}: {str(error).splitlines()[0]} Pass a folder with "
+            "config.json and model.safetensors, a hub name while online, or 'tiny'."
+        ) from error
+    model.to(device=pick_device(device))  # type: ignore[call-arg]
+    model.train(False)
+    return Policy(model, len(tokenizer))
+
+
+def new_policy(
+    init: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    *,
+    seed: int,
+    dtype: str = "float32",
+    device: str = "auto",
+) -> Policy:
+    """Makes an untrained Llama model for a tokenizer.
+
+    Args:
+        init: Values of ``transformers.LlamaConfig``, such as ``{"hidden_size": 64}``.
+        tokenizer: Gives the special ids, and the vocabulary size unless ``init`` names one.
+        seed: Of the initial weights; the global random state is left as it was.
+        dtype: "float32", "bfloat16" or "float64".
+        device: "auto", "cpu", "cuda", "mps", ...
+    """
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    ids = {name: getattr(tokenizer, name) for name in _SPECIAL_IDS}
+    config = LlamaConfig(**{"vocab_size": len(tokenizer), **ids, **init})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config)
+    model.to(device=pick_device(device), dtype=_DTYPES[dtype])  # type: ignore[call-arg]
+    model.train(False)
+    return Policy(model, len(tokenizer))
