@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from graders.forms import Form, Forms
 from graders.limits import LimitReachedError
 from graders.nodes import Node, UnreadableError, div
@@ -35,8 +37,7 @@ def as_matrix(node: Node) -> Node | None:
     return None
 
 
-def _each(matrix: Node, change: object) -> Node:
-    assert callable(change)
+def _each(matrix: Node, change: Callable[[Node], Node]) -> Node:
     return Node("matrix", tuple(change(cell) for cell in matrix.args), matrix.value)
 
 

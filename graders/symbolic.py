@@ -101,7 +101,7 @@ def prove(left: Node, right: Node, max_calls: int = MAX_CALLS) -> bool | None:
         sympy.simplify,
     )
     clear_cache()
-    with _Budget(max_calls) as budget:
+    with _Budget(max_calls):
         try:
             difference = build(left, symbols) - build(right, symbols)
             for step in steps:
@@ -113,7 +113,6 @@ def prove(left: Node, right: Node, max_calls: int = MAX_CALLS) -> bool | None:
             return None
         except Exception:  # SymPy raises many kinds of errors on odd input; none is a verdict
             return None
-    del budget
     return None
 
 
