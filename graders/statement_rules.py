@@ -96,8 +96,8 @@ def relations(c: Comparer, gold: Node, pred: Node) -> object:
     labels = split_label(gold), split_label(pred)
     if all(node.kind == "rel" and set(node.value) == {"="} for node in (gold, pred)):
         if _is_chain(gold) and _is_chain(pred):
-            steps = every(c.same(a, b) for a, b in pairwise(pred.args))
-            return every((steps, some(c.same(side, pred.args[-1]) for side in gold.args)))
+            consistent = every(c.same(a, b) for a, b in pairwise(pred.args))
+            return every((consistent, some(c.same(side, pred.args[-1]) for side in gold.args)))
     if gold.kind == pred.kind == "rel" and gold.value == pred.value == ("=",):
         verdict = same_equation(gold, pred, c.work)
         if verdict is True or labels[0] is None or labels[1] is None:
