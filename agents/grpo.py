@@ -8,7 +8,7 @@ Models", 2024 (arXiv 2402.03300). The VinePPO paper calls its GRPO a straightfor
 PPO; so is this one: PPO's loss, other advantages. The variants are switches:
 
     Dr. GRPO   --scale_rewards none --aggregation sum_constant
-    DAPO       --epsilon_high 0.28 --truncated_answers mask --zero_spread skip --beta 0
+    DAPO       --epsilon_high 0.28 --truncated_answers mask --zero_spread resample --beta 0
     GSPO       --ratio_level sequence --aggregation sequence_mean --epsilon 3e-4 --epsilon_high 4e-4
 """
 

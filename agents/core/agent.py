@@ -15,7 +15,7 @@ import numpy as np
 from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
 from agents.core.config import BaseConfig
-from agents.core.credit import batch_of, zero_spread_groups
+from agents.core.credit import batch_of, sample_groups, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report, success_of
 from agents.core.interrupt import Interrupt
@@ -108,6 +108,7 @@ class Agent:
         reference = self.policy.frozen_copy() if config.beta > 0 else None
         self.updater = self.make_updater(reference)
         self.num_tokens = 0
+        self.collected: dict[str, float] = {}
         if config.top_p < 1 and config.top_p_correction == "none":
             warnings.warn(
                 f"top_p={config.top_p:g} samples from another distribution than the loss assumes: "
@@ -174,13 +175,8 @@ class Agent:
 
     def collect(self, iteration: int, progress: Callable[[int, int], None]) -> list[Trajectory]:
         """Samples the iteration's answers and cuts them into steps."""
-        starts = list(self.cursor.starts(iteration))
-        groups = self.sampler.sample(
-            starts,
-            self.config.num_generations,
-            iteration=iteration,
-            purpose="rollout",
-            progress=progress,
+        groups, self.collected = sample_groups(
+            self.sampler, self.cursor, self.config, iteration, progress
         )
         trajectories = [trajectory for group in groups for trajectory in group]
         for trajectory in trajectories:
@@ -234,8 +230,9 @@ class Agent:
         self.engine.sync_weights(self.policy.model)
         self.num_tokens += sum(len(response) for response in batch.responses)
         self.num_tokens += int(credit.metrics.get("vine/tokens", 0))
+        self.num_tokens += int(self.collected.get("resampled/tokens", 0))
         metrics = _rollout_metrics(trajectories, config.num_generations) | updated
-        metrics |= credit.metrics
+        metrics |= credit.metrics | self.collected
         metrics["learning_rate"] = float(learning_rate)
         metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
         metrics["num_tokens"] = float(self.num_tokens)

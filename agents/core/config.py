@@ -162,10 +162,10 @@ class BaseConfig(LossConfig, TrainingConfig):
     def __post_init__(self) -> None:
         """Checks every field and those that do not go together; raises ValueError."""
         super().__post_init__()
-        if self.zero_spread == "skip" and self.num_generations == 1:
+        if self.zero_spread != "keep" and self.num_generations == 1:
             raise ValueError(
-                "zero_spread=skip and num_generations=1 do not go together: no group of one has "
-                "spread. Set num_generations to 2 or more, or zero_spread to keep."
+                f"zero_spread={self.zero_spread} and num_generations=1 do not go together: no group "
+                "of one has spread. Set num_generations to 2 or more, or zero_spread to keep."
             )
 
 

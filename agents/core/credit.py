@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 import numpy as np
 
 from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
+from agents.core.envs import ProblemCursor
 from agents.core.objective import Batch
-from agents.core.rollout import Trajectory
+from agents.core.rollout import Sampler, Start, Trajectory
+
+_WAVES = 4
+"""How often groups without spread are replaced before what is left of them is skipped."""
 
 
 def group_returns(rewards: Sequence[FloatArray], num_generations: int) -> FloatArray:
@@ -27,10 +32,58 @@ def group_returns(rewards: Sequence[FloatArray], num_generations: int) -> FloatA
 
 def zero_spread_groups(trajectories: Sequence[Trajectory], num_generations: int) -> list[bool]:
     """Returns whether each group of answers got the same reward throughout, [prompts]."""
-    rewards = np.array([trajectory.reward for trajectory in trajectories])
-    groups = rewards.reshape(-1, num_generations)
-    result: list[bool] = (groups.min(axis=1) == groups.max(axis=1)).tolist()
-    return result
+    starts = range(0, len(trajectories), num_generations)
+    return [_flat(trajectories[start : start + num_generations]) for start in starts]
+
+
+def sample_groups(
+    sampler: Sampler,
+    cursor: ProblemCursor,
+    config: BaseConfig,
+    iteration: int,
+    progress: Callable[[int, int], None],
+) -> tuple[list[list[Trajectory]], dict[str, float]]:
+    """Samples an iteration's answers, a group for each prompt, and returns numbers to log.
+
+    With ``zero_spread=resample`` a group whose answers all have the same reward is replaced by the
+    answers to another problem, up to four times (DAPO's dynamic sampling, arXiv 2503.14476).
+    Biased: which problems are trained on depends on how their answers turned out.
+
+    Args:
+        sampler: Engine and environment.
+        cursor: Gives the problems.
+        config: ``num_generations`` and ``zero_spread`` are read.
+        iteration: From 1.
+        progress: Called with (answers, tokens).
+    """
+
+    def sampled(starts: list[Start]) -> list[list[Trajectory]]:
+        return sampler.sample(
+            starts,
+            config.num_generations,
+            iteration=iteration,
+            purpose="rollout",
+            progress=progress,
+        )
+
+    groups = sampled(list(cursor.starts(iteration)))
+    if config.zero_spread != "resample":
+        return groups, {}
+    seen = {group[0].start.problem_id for group in groups}
+    more = cursor.more(iteration, seen, len(groups))
+    replaced = tokens = 0
+    for _ in range(_WAVES):
+        flat = [place for place, group in enumerate(groups) if _flat(group)]
+        fresh = sampled(starts) if (starts := list(islice(more, len(flat)))) else []
+        for place, group in zip(flat, fresh, strict=False):
+            tokens += sum(len(trajectory.response) for trajectory in groups[place])
+            groups[place] = group
+        replaced += len(fresh)
+    return groups, {"resampled/groups": float(replaced), "resampled/tokens": float(tokens)}
+
+
+def _flat(group: Sequence[Trajectory]) -> bool:
+    return len({trajectory.reward for trajectory in group}) == 1
 
 
 def batch_of(
@@ -45,7 +98,7 @@ def batch_of(
     """
     masked = [t.truncated and config.truncated_answers == "mask" for t in trajectories]
     skipped = [
-        flat and config.zero_spread == "skip"
+        flat and config.zero_spread != "keep"
         for flat in zero_spread_groups(trajectories, config.num_generations)
         for _ in range(config.num_generations)
     ]

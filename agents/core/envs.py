@@ -135,18 +135,43 @@ class ProblemCursor:
             return
         seen: set[str] = set()
         for slot in range(self.num_prompts):
-            for draw in range(_MAX_DRAWS):
-                key = stream_key(self.seed, iteration, "problem", slot, draw)
-                start = start_of(self.env, slot, seed=key >> 33)
-                if start.problem_id not in seen:
-                    break
-            else:
+            start = self._drawn(iteration, slot, seen)
+            if start is None:
                 raise ValueError(
                     f"the environment gave no {slot + 1} different problems in {_MAX_DRAWS} draws. "
                     "Lower --num_prompts."
                 )
-            seen.add(start.problem_id)
             yield start
+
+    def more(self, iteration: int, seen: set[str], slot: int) -> Iterator[Start]:
+        """Yields the start states of problems that an iteration has not had, until there are none.
+
+        Args:
+            iteration: From 1.
+            seen: Ids of the problems it has had; grows.
+            slot: Prompt slot of the first one; no slot may be used twice in an iteration.
+        """
+        if self.indices is None:
+            while (start := self._drawn(iteration, slot, seen)) is not None:
+                yield start
+                slot += 1
+            return
+        for place in generator(self.seed, iteration, "more").permutation(len(self.indices)):
+            start = start_of(self.env, slot, index=self.indices[int(place)])
+            if start.problem_id not in seen:
+                seen.add(start.problem_id)
+                yield start
+                slot += 1
+
+    def _drawn(self, iteration: int, slot: int, seen: set[str]) -> Start | None:
+        """Draws a problem that is not in ``seen`` and adds it; None if too many draws were."""
+        for draw in range(_MAX_DRAWS):
+            key = stream_key(self.seed, iteration, "problem", slot, draw)
+            start = start_of(self.env, slot, seed=key >> 33)
+            if start.problem_id not in seen:
+                seen.add(start.problem_id)
+                return start
+        return None
 
     def _indices_of(self, iteration: int) -> list[int]:
         """An iteration never crosses an epoch, so that no problem occurs in it twice."""

@@ -75,8 +75,11 @@ class LossConfig(Options):
     whiten_scope: Literal["minibatch", "batch"] = option(
         "minibatch", "Over what advantages are whitened.", paper="minibatch"
     )
-    zero_spread: Literal["keep", "skip"] = option(
-        "keep", "Groups whose answers all have the same reward (skipping is biased).", paper="keep"
+    zero_spread: Literal["keep", "skip", "resample"] = option(
+        "keep",
+        "Groups whose answers all have the same reward: trained on, left out, or replaced by "
+        "another problem's (the last two are biased).",
+        paper="keep",
     )
     zero_spread_kl: bool = option(True, "Whether the KL in the loss still holds skipped groups.")
     truncated_answers: Literal["keep", "mask", "bootstrap"] = option(

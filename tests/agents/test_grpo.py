@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from commands import SMALL, collected, flags, metrics_of
 
-from agents.core.credit import batch_of
+from agents.core.credit import batch_of, sample_groups
+from agents.core.envs import ProblemCursor
 from agents.grpo import GRPO, GRPOConfig, main
 from agents.vineppo import VinePPO, VinePPOConfig
 
@@ -21,7 +22,7 @@ def agent(tmp_path_factory):
     [
         {},
         {"scale_rewards": "none", "aggregation": "sum_constant"},
-        {"epsilon_high": 0.28, "truncated_answers": "mask", "zero_spread": "skip", "beta": 0.0},
+        {"epsilon_high": 0.28, "truncated_answers": "mask", "zero_spread": "resample", "beta": 0.0},
         {"ratio_level": "sequence", "aggregation": "sequence_mean", "epsilon": 3e-4,
          "epsilon_high": 4e-4},
         {"kl_estimator": "full", "entropy_coef": 0.01, "target_kl": 0.1},
@@ -63,6 +64,28 @@ def test_groups_without_spread_may_be_skipped(agent, holds):
     assert batch.in_kl == ([holds] * 4 + [True] * 4) * 2
     kept = batch_of(trajectories, credit.tokens, agent.config)
     assert all(kept.in_policy_loss)
+
+
+def test_groups_without_spread_may_be_replaced(agent):
+    config = replace(agent.config, zero_spread="resample", num_prompts=16)
+    cursor = ProblemCursor(agent.env, 16, config.seed)
+    first, _ = sample_groups(
+        agent.sampler, cursor, replace(config, zero_spread="keep"), 1, lambda *_: None
+    )
+    groups, metrics = sample_groups(agent.sampler, cursor, config, 1, lambda *_: None)
+    assert len({group[0].start.problem_id for group in groups}) == len(groups) == 16
+    assert len({group[0].start.slot for group in groups}) == 16
+    flat = [len({t.reward for t in group}) == 1 for group in first]
+    assert 0 < sum(flat) < 16
+    for before, now, replaced in zip(first, groups, flat, strict=True):
+        same = [t.response for t in before] == [t.response for t in now]
+        assert same is not replaced
+    spread = [len({t.reward for t in group}) > 1 for group in groups]
+    assert sum(spread) > 16 - sum(flat)
+    assert metrics["resampled/groups"] >= sum(flat)
+    assert metrics["resampled/tokens"] > 0
+    flat_rows = batch_of([t for group in groups for t in group], [], config).in_policy_loss
+    assert flat_rows == [kept for kept in spread for _ in range(4)]
 
 
 def test_truncated_answers_may_be_masked(agent):
