@@ -156,6 +156,32 @@ def build_builtin() -> RustTokenizer:
     return tokenizer
 
 
+def character_tokenizer(alphabet: str) -> RustBackedTokenizer:
+    r"""Returns a tokenizer of single characters, for small vocabularies; it has no BOS.
+
+    Args:
+        alphabet: The characters, each once; a text with another one cannot be encoded.
+
+    Raises:
+        ValueError: A character occurs twice, or there is none.
+
+    >>> tokenizer = character_tokenizer("()\n")
+    >>> len(tokenizer), tokenizer.encode("()\n"), tokenizer.decode([2, 3, 4, 1])
+    (5, [2, 3, 4], '()\n')
+    """
+    if not alphabet or len(set(alphabet)) < len(alphabet):
+        raise ValueError(f"alphabet must hold each character once, got {alphabet!r}")
+    pieces = [PAD, EOS, *alphabet]
+    tokenizer = RustTokenizer(
+        models.WordLevel({piece: index for index, piece in enumerate(pieces)})
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    tokenizer.decoder = decoders.Fuse()
+    special = [AddedToken(piece, special=True, normalized=False) for piece in (PAD, EOS)]
+    tokenizer.add_special_tokens(special)
+    return RustBackedTokenizer(tokenizer, "characters")
+
+
 @lru_cache(maxsize=1)
 def _builtin() -> RustBackedTokenizer:
     data = (

@@ -1,0 +1,1 @@
+"""Other libraries' algorithms on our environments; nothing is imported before it is asked for."""
