@@ -26,7 +26,7 @@ from agents.core.config import TrainingConfig
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report
 from agents.core.interrupt import Interrupt
-from agents.core.loading import load_policy, new_policy
+from agents.core.loading import load_policy, new_policy, prepared
 from agents.core.losses import masked_sum
 from agents.core.optimizer import make_optimizer
 from agents.core.options import option
@@ -152,9 +152,7 @@ class SFT:
             if config.init
             else load_policy(config.model, self.tokenizer, dtype=config.dtype, device=config.device)
         )
-        self.policy.save_memory(
-            gradient_checkpointing=config.gradient_checkpointing, bf16=config.bf16
-        )
+        prepared(self.policy, config)
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
         self.optimizer, self.scheduler = make_optimizer(self.policy, config, config.max_steps)
         self.cursor = ProblemCursor(self.env, config.batch_size, config.seed)

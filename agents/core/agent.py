@@ -19,7 +19,7 @@ from agents.core.credit import batch_of, sample_groups, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report, success_of
 from agents.core.interrupt import Interrupt
-from agents.core.loading import load_policy
+from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support
 from agents.core.policy import Policy
 from agents.core.records import Sample
@@ -98,9 +98,7 @@ class Agent:
         self.policy = load_policy(
             config.model, self.env.tokenizer, dtype=config.dtype, device=config.device
         )
-        self.policy.save_memory(
-            gradient_checkpointing=config.gradient_checkpointing, bf16=config.bf16
-        )
+        prepared(self.policy, config)
         self._check_context()
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
         self.sampler = Sampler(self.engine, self.env, config.seed, config.temperature, config.top_p)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agents.core.lora import merged
 from agents.core.policy import Policy
 from lang_env.tokenizers import HubTokenizer, RustBackedTokenizer, Tokenizer
 
@@ -46,8 +47,12 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def save_model(policy: Policy, tokenizer: Tokenizer, folder: Path) -> None:
-    """Writes weights (safetensors), config and tokenizer into an existing folder."""
-    policy.model.save_pretrained(folder)
+    """Writes weights (safetensors), config and tokenizer into an existing folder.
+
+    Adapters are added to the weights.
+    """
+    model = merged(policy.model) if policy.has_adapters else policy.model
+    model.save_pretrained(folder)
     save_tokenizer(tokenizer, folder)
 
 

@@ -91,6 +91,8 @@ class TrainingConfig(Options):
     gradient_checkpointing: bool = option(
         False, "Compute layers again in the backward pass: less memory, more time.", paper="true"
     )
+    lora_r: int = option(0, "Rank of LoRA adapters; 0: all weights are trained.", low=0, paper="0")
+    lora_alpha: int = option(32, "LoRA adapters are scaled by this over their rank.", low=1)
     bf16: bool = option(False, "Matrix products of training in bfloat16, weights in float32.")
     threads: int = option(0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0)
     seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
@@ -164,8 +166,8 @@ class BaseConfig(LossConfig, TrainingConfig):
         super().__post_init__()
         if self.zero_spread != "keep" and self.num_generations == 1:
             raise ValueError(
-                f"zero_spread={self.zero_spread} and num_generations=1 do not go together: no group "
-                "of one has spread. Set num_generations to 2 or more, or zero_spread to keep."
+                f"zero_spread={self.zero_spread} and num_generations=1 do not go together: no "
+                "group of one has spread. Set num_generations to 2 or more, or zero_spread to keep."
             )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from agents.core.config import TrainingConfig
+from agents.core.lora import add_lora
 from agents.core.policy import Policy
 from graders.resolve import nearest
 from lang_env.tokenizers import Tokenizer
@@ -35,6 +37,15 @@ def pick_device(name: str) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def prepared(policy: Policy, config: TrainingConfig) -> Policy:
+    """Returns a policy with adapters, layers and products as the options of a run say."""
+    if config.lora_r:
+        add_lora(policy, rank=config.lora_r, alpha=config.lora_alpha, seed=config.seed)
+    return policy.save_memory(
+        gradient_checkpointing=config.gradient_checkpointing, bf16=config.bf16
+    )
 
 
 def load_policy(

@@ -45,7 +45,8 @@ def make_optimizer(
         head_learning_rate: Its peak; None: that of ``module``.
     """
     peak = config.learning_rate if learning_rate is None else learning_rate
-    groups = [{"params": list(module.parameters()), "lr": peak}]
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    groups = [{"params": trained, "lr": peak}]
     if head is not None:
         head_peak = peak if head_learning_rate is None else head_learning_rate
         groups.append({"params": list(head.parameters()), "lr": head_peak})

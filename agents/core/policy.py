@@ -149,7 +149,7 @@ class Policy(nn.Module):
             )
         self.model = model
         self.vocab_size = vocab_size
-        self.gradient_checkpointing = self.bf16 = False
+        self.gradient_checkpointing = self.bf16 = self.has_adapters = False
 
     @property
     def device(self) -> torch.device:
@@ -266,6 +266,10 @@ class Policy(nn.Module):
         return log_probs, entropy, log_mass, kl
 
     def frozen_copy(self) -> Policy:
-        """Returns a copy that never changes: the reference policy."""
+        """Returns what never changes: a copy, or with adapters the same weights without them."""
+        if self.has_adapters:
+            from agents.core.lora import AdaptersOff
+
+            return AdaptersOff(self)
         other = Policy(copy.deepcopy(self.model), self.vocab_size).save_memory(bf16=self.bf16)
         return other.requires_grad_(False).eval()
