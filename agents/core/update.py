@@ -67,6 +67,7 @@ class Updater:
             )
         self.policy, self.reference, self.config = policy, reference, config
         self.budget, self.value = budget, value
+        self._seen: list[FloatArray | None] = []
         self.has_kl = reference is not None and config.beta > 0 and config.kl_in == "loss"
         full = self.has_kl and config.kl_estimator == "full"
         self._extras = Extras(
@@ -164,13 +165,10 @@ class Updater:
     def _constants(self, batch: Batch, rows: list[int]) -> Constants:
         """Returns what stays fixed; the sampling policy's pass is spared where it is the loss's."""
         config = self.config
-        advantages = list(batch.advantages)
-        counted = [row for row in rows if batch.in_policy_loss[row]]
+        advantages = batch.advantages
         if config.whiten_scope == "batch":
-            whitened = whiten([advantages[row] for row in counted], config.whiten)
-            for row, array in zip(counted, whitened, strict=True):
-                advantages[row] = array
-        self._seen: list[FloatArray | None] = [None] * len(batch)
+            advantages = self._whitened(batch, rows, advantages)
+        self._seen = [None] * len(batch)
         old = old_plain = reference = None
         if config.updates_per_batch * math.ceil(len(rows) / config.minibatch_size) > 1:
             plain_extras = replace(self._extras, reference=None, value_head=None)
@@ -181,16 +179,24 @@ class Updater:
             reference = self.log_probs(self._reference_in_loss, batch)
         return Constants(advantages, old, old_plain, reference)
 
+    def _whitened(
+        self, batch: Batch, rows: list[int], advantages: list[FloatArray]
+    ) -> list[FloatArray]:
+        """Returns the advantages with those of ``rows`` whitened, of what counts in the loss."""
+        result = list(advantages)
+        counted = [row for row in rows if batch.in_policy_loss[row]]
+        for row, array in zip(
+            counted, whiten([advantages[row] for row in counted], self.config.whiten), strict=True
+        ):
+            result[row] = array
+        return result
+
     def _accumulate(self, batch: Batch, rows: list[int], constants: Constants) -> Objective:
         """Adds the gradient of one minibatch to the parameters."""
         config = self.config
-        counted = [row for row in rows if batch.in_policy_loss[row]]
         if config.whiten_scope == "minibatch":
-            advantages = list(constants.advantages)
-            whitened = whiten([advantages[row] for row in counted], config.whiten)
-            for row, array in zip(counted, whitened, strict=True):
-                advantages[row] = array
-            constants = replace(constants, advantages=advantages)
+            whitened = self._whitened(batch, rows, constants.advantages)
+            constants = replace(constants, advantages=whitened)
         objective = Objective(
             batch, rows, constants, config, has_kl=self.has_kl, budget=self.budget, value=self.value
         )
