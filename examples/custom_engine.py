@@ -30,15 +30,15 @@ class PlainEngine:
         self.model = model
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams, n: int = 1
+        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams
     ) -> list[list[Completion]]:
-        """Returns ``n`` continuations of each prompt, in the order of ``prompts``."""
+        """Returns a continuation for each random stream of each prompt, in their order."""
         groups = []
         for prompt, budget, streams in zip(
             prompts, sampling.max_new_tokens, sampling.streams, strict=True
         ):
-            group = [self._continue(prompt, budget, streams[j], sampling) for j in range(n)]
-            sampling.progress(n, sum(len(completion.tokens) for completion in group))
+            group = [self._continue(prompt, budget, stream, sampling) for stream in streams]
+            sampling.progress(len(group), sum(len(completion.tokens) for completion in group))
             groups.append(group)
         return groups
 
