@@ -53,10 +53,9 @@ class PlainEngine:
             if sampling.temperature == 0:
                 chosen = int(scores.argmax())
             else:
-                draw = torch.from_numpy(
-                    uniforms(np.array([stream], np.uint64), np.uint64(len(tokens)))
-                )
-                chosen = int(sample_inverse(scores[None], draw, sampling.top_p))
+                place = np.array([len(tokens)], np.uint64)
+                draw = uniforms(np.array([stream], np.uint64), place)
+                chosen = int(sample_inverse(scores[None], torch.from_numpy(draw), sampling.top_p))
             tokens.append(chosen)
             log_probs.append(float(scores[chosen]))
             if chosen in sampling.stop.stop_candidates:

@@ -61,7 +61,9 @@ def last_number(completion: str, answer: str) -> float:
     return float(bool(numbers) and int(numbers[-1]) == int(answer))
 
 
-def right_and_short(completions: list[str], answer: list[str], **columns: Any) -> list[float]:
+def right_and_short(
+    completions: list[str], answer: list[str], **columns: Any
+) -> list[float | None]:
     """A reward function with TRL's signature: a point if right, less a hundredth for each line."""
     return [
         last_number(completion, wanted) - 0.01 * completion.count("\n")

@@ -10,21 +10,18 @@ it.
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import product
-from os.path import commonprefix
+from itertools import product, takewhile
 
-import gymnasium as gym
 import numpy as np
 import torch
-from tianshou.algorithm import PPO, Reinforce
-from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
+from tianshou.algorithm.modelfree.ppo import PPO
+from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy, Reinforce
 from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, CollectStats, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OnPolicyTrainerParams
 
-from agents.adapters.tianshou import CausalLMActor, CausalLMCritic
+from agents.adapters.tianshou import BudgetEnds, CausalLMActor, CausalLMCritic
 from agents.core.loading import new_policy
 from graders import Grade, Verdict
 from lang_env import Problem
@@ -49,16 +46,15 @@ def closes(completion: str, answer: str) -> Grade:
     (1.0, 0.5, 0.0)
     """
     wanted = "".join(CLOSING[bracket] for bracket in reversed(answer))
-    right = len(commonprefix([completion, wanted]))
+    pairs = zip(completion, wanted, strict=False)
+    right = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
     score = right / max(len(completion), len(wanted))
     return Grade(score, Verdict.CORRECT if score == 1.0 else Verdict.WRONG, completion[:right])
 
 
 def make_env(longest: int) -> TokenEnv:
     """Makes the environment: its questions are 1 to ``longest`` opening brackets."""
-    texts = [
-        "".join(text) for size in range(1, longest + 1) for text in product("([", repeat=size)
-    ]
+    texts = ["".join(text) for size in range(1, longest + 1) for text in product("([", repeat=size)]
     return TokenEnv(
         [Problem(text, text, text) for text in texts],
         tokenizer=character_tokenizer("()[]\n"),
@@ -89,7 +85,7 @@ def train(
     torch.manual_seed(seed)
     env = make_env(longest)
     training_envs, test_envs = (
-        DummyVectorEnv([partial(make_env, longest) for _ in range(64)]) for _ in range(2)
+        DummyVectorEnv([lambda: BudgetEnds(make_env(longest)) for _ in range(64)]) for _ in range(2)
     )
     training_envs.seed(seed)
     test_envs.seed(seed + len(training_envs))
@@ -105,7 +101,7 @@ def train(
         collection_step_num_env_steps=None,
         collection_step_num_episodes=episodes,
         batch_size=128,
-        update_step_num_repetitions=2 if name == "ppo" else 1,
+        update_step_num_repetitions=4 if name == "ppo" else 1,
         verbose=False,
         show_progress=False,
     )
@@ -129,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=30, help="rounds of episodes and an update")
     parser.add_argument("--episodes", type=int, default=256, help="episodes in a round")
     parser.add_argument("--longest", type=int, default=2, help="most brackets in a question")
-    parser.add_argument("--learning_rate", type=float, default=3e-3)
+    parser.add_argument("--learning_rate", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
     torch.set_num_threads(1)  # a model this small is slower on more

@@ -3,18 +3,22 @@
     python examples/tianshou_ppo.py
 
 tianshou asks for one action at a time, so every token costs a forward pass over the whole text, and
-its buffer keeps two padded observations a token. That suits small vocabularies and small models; the
-agents of this package are for language models proper.
+its buffer keeps two padded observations a token. That suits small vocabularies and small models;
+the agents of this package are for language models proper.
 
 tianshou's vector environments and Collector take our environments as they are::
 
-    envs = DummyVectorEnv([lambda: gym.make("lang_env:MathReason-v0") for _ in range(16)])
+    envs = DummyVectorEnv([lambda: BudgetEnds(gym.make(name)) for _ in range(16)])
+
+``BudgetEnds`` matters: where an episode is truncated, tianshou's PPO goes on with what the critic
+says of a state that no episode ever continues from, and the policy learns to run out of budget.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import torch
 from tianshou.utils.net.common import ActionReprNet
 from torch import Tensor, nn
@@ -45,6 +49,19 @@ def last_hidden(trunk: Any, observation: Any, device: torch.device) -> Tensor:
     # The padding stands on the right, where a causal model never looks.
     hidden: Tensor = trunk(input_ids=tokens[:, : int(length.max())], use_cache=False)[0]
     return hidden[torch.arange(len(hidden), device=device), length - 1]
+
+
+class BudgetEnds(gym.Wrapper[Any, Any, Any, Any]):
+    """Ends an episode at its token budget for good: terminated, with the environment's reward.
+
+    The budget is part of the task then, and the value of an answer that ran out of it is what the
+    environment paid, ``unfinished_reward``.
+    """
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps; never truncated."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated or truncated, False, info
 
 
 class CausalLMActor(ActionReprNet[Any]):
