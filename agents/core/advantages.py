@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+Total = Callable[[ArrayLike], FloatArray]
 
 _STD_FLOOR = 1e-4  # added to GRPO's deviations, as TRL does
 
@@ -186,7 +187,9 @@ def spread_advantages(
 
 
 def whiten(
-    advantages: Sequence[FloatArray], mode: Literal["none", "std", "mean_std"] = "mean_std"
+    advantages: Sequence[FloatArray],
+    mode: Literal["none", "std", "mean_std"] = "mean_std",
+    total: Total = np.asarray,
 ) -> list[FloatArray]:
     """Returns the advantages of a minibatch or batch at deviation 1.
 
@@ -196,18 +199,22 @@ def whiten(
     Args:
         advantages: One array an answer, each of shape [T_i].
         mode: "mean_std" also moves the mean to 0, "std" only divides, "none" changes nothing.
+        total: Sums over the processes that hold the other answers, such as ``all_sum``.
 
     >>> [a.round(3).tolist() for a in whiten([np.array([1.0, 2.0]), np.array([3.0])])]
     [[-1.0, 0.0], [1.0]]
     >>> [a.round(3).tolist() for a in whiten([np.array([1.0, 2.0]), np.array([3.0])], "std")]
     [[1.0, 2.0], [3.0]]
     """
-    flat = np.concatenate([np.zeros(0), *advantages])
-    if len(flat) < 2 or mode == "none":
+    if mode == "none":
         return list(advantages)
-    scale = np.sqrt(flat.var(ddof=1) + 1e-8)
-    mean = flat.mean() if mode == "mean_std" else 0.0
-    return [(array - mean) / scale for array in advantages]
+    flat = np.concatenate([np.zeros(0), *advantages])
+    count, added = total([len(flat), flat.sum()])
+    if count < 2:
+        return list(advantages)
+    mean = added / count
+    scale = np.sqrt(total(np.square(flat - mean).sum()) / (count - 1) + 1e-8)
+    return [(array - (mean if mode == "mean_std" else 0.0)) / scale for array in advantages]
 
 
 def _check_borders(borders: Sequence[int], num_tokens: int) -> None:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
-from agents.core.losses import answer_weights, masked_sum, value_losses
+from agents.core.distributed import all_sum, minibatches, sum_gradients
+from agents.core.losses import masked_sum, value_losses
 from agents.core.objective import Batch, padded
 from agents.core.optimizer import make_optimizer
 from agents.core.options import Options, option
@@ -160,16 +161,14 @@ class CriticTrainer:
         Args:
             batch: With ``returns``, and ``values`` from before the update.
             rng: Shuffles the answers before each pass.
-            stop: Asked before each minibatch; True ends the update there.
+            stop: Asked before each minibatch; True on any process ends the update there.
         """
-        losses, norms, size = [], [], self.config.minibatch_size
-        for _ in range(self.config.updates_per_batch):
-            order = rng.permutation(len(batch)).tolist()
-            for start in range(0, len(order), size):
-                if stop():
-                    break
-                losses.append(self._accumulate(batch, order[start : start + size]))
-                norms.append(self._step())
+        losses, norms = [], []
+        for minibatch in minibatches(range(len(batch)), rng, self.config):
+            if all_sum(stop()) > 0:
+                break
+            losses.append(self._accumulate(batch, minibatch))
+            norms.append(self._step())
         return {
             "critic/vf_loss": float(np.mean(losses)) if losses else math.nan,
             "critic/grad_norm": float(np.mean(norms)) if norms else math.nan,
@@ -177,7 +176,7 @@ class CriticTrainer:
 
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
         """Adds the gradient of the mean loss over a minibatch's tokens; returns that loss."""
-        weight = answer_weights([len(batch.responses[row]) for row in rows], "token_mean")[0]
+        tokens = float(all_sum(sum(len(batch.responses[row]) for row in rows)))
         total = 0.0
         for micro in self._micro_batches(batch, rows):
             sequences = self._sequences(batch, micro)
@@ -187,10 +186,11 @@ class CriticTrainer:
                 for arrays in (batch.values, batch.returns)
             )
             losses = value_losses(values, old, returns, self.options.cliprange_value)
-            loss = masked_sum(losses, sequences.mask) * weight
+            loss = masked_sum(losses, sequences.mask) / tokens
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
-        return total
+        sum_gradients(list(self.critic.trained().parameters()))
+        return float(all_sum(total))
 
     def _step(self) -> float:
         """Steps unless the gradient is not finite; returns its norm."""

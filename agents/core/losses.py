@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from agents.core.advantages import Total
 
 
 def log_ratios(
@@ -149,14 +152,16 @@ def answer_weights(
     lengths: Sequence[int],
     how: Literal["token_mean", "sequence_mean", "sum", "sum_constant"],
     constant: int | None = None,
+    total: Total = np.asarray,
 ) -> list[float]:
     """Returns what each token of each answer of a minibatch is multiplied by before the sum.
 
     Args:
-        lengths: Tokens of each answer of the whole minibatch that counts.
+        lengths: Tokens of each answer of the whole minibatch that counts; may be empty.
         how: "token_mean": mean over all tokens. "sequence_mean": mean over answers of their token
             means. "sum": mean over answers of their sums. "sum_constant": that over ``constant``.
         constant: The token budget, for "sum_constant" (Dr. GRPO, arXiv 2503.20783).
+        total: Sums over the processes that hold the minibatch's other answers, as ``all_sum``.
 
     Raises:
         ValueError: "sum_constant" without a constant.
@@ -166,19 +171,19 @@ def answer_weights(
     >>> answer_weights([1, 3], "sum"), answer_weights([1, 3], "sum_constant", 10)
     ([0.5, 0.5], [0.05, 0.05])
     """
-    answers = len(lengths)
+    answers, tokens = (int(count) for count in total([len(lengths), sum(lengths)]))
     if how == "token_mean":
-        return [1 / sum(lengths)] * answers
+        return [1 / tokens for _ in lengths]
     if how == "sequence_mean":
         return [1 / (answers * length) for length in lengths]
     if how == "sum":
-        return [1 / answers] * answers
+        return [1 / answers for _ in lengths]
     if not constant:
         raise ValueError(
             "aggregation=sum_constant needs a token budget, and the environment has no "
             "max_new_tokens. Pass --max_new_tokens, or set --aggregation token_mean."
         )
-    return [1 / (answers * constant)] * answers
+    return [1 / (answers * constant) for _ in lengths]
 
 
 def value_losses(

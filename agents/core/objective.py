@@ -12,6 +12,7 @@ from torch import Tensor
 
 from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
+from agents.core.distributed import all_max, all_sum
 from agents.core.losses import (
     answer_weights,
     clamped,
@@ -24,6 +25,9 @@ from agents.core.losses import (
     value_losses,
 )
 from agents.core.policy import TokenStats
+
+_SUMS = ("policy_tokens", "ratio", "moved", "low", "high", "tokens", "entropy", "loss")
+_KL_SUMS = ("kl", "kl_tokens")
 
 
 @dataclass(slots=True)
@@ -119,11 +123,11 @@ class Objective:
         budget: int | None,
         value: ValueTerm | None,
     ) -> None:
-        """Counts the minibatch.
+        """Counts the minibatch, over all processes.
 
         Args:
-            batch: The iteration's answers.
-            rows: Which of them are the minibatch.
+            batch: The iteration's answers, or this process's share of them.
+            rows: Which of them are the minibatch; may be empty if another process has some.
             constants: What is fixed of them.
             config: The switches.
             has_kl: Whether the KL to a reference is part of the loss.
@@ -139,12 +143,13 @@ class Objective:
         kl_rows = [row for row in rows if batch.in_kl[row]] if has_kl else []
         self.kl_weights = self._weights(kl_rows, config.kl_aggregation, None)
         self.value_weights = self._weights(rows if value else [], "token_mean", None)
-        self.sums: dict[str, float] = {}
+        names = [*_SUMS, *(_KL_SUMS if has_kl else ()), *(("value_loss",) if value else ())]
+        self.sums = dict.fromkeys(names, 0.0)
         self.largest_ratio = 0.0
 
     def _weights(self, rows: Sequence[int], how: Any, budget: int | None) -> dict[int, float]:
         lengths = [len(self.batch.responses[row]) for row in rows]
-        return dict(zip(rows, answer_weights(lengths, how, budget), strict=True)) if rows else {}
+        return dict(zip(rows, answer_weights(lengths, how, budget, all_sum), strict=True))
 
     def loss(self, rows: Sequence[int], stats: TokenStats, mask: Tensor) -> Tensor:
         """Returns the loss of a micro-batch, to be added to those of the others.
@@ -221,18 +226,23 @@ class Objective:
         return tensor, mask & (tensor > 0)
 
     def _add(self, name: str, value: Tensor) -> None:
-        self.sums[name] = self.sums.get(name, 0.0) + float(value.detach())
+        self.sums[name] += float(value.detach())
+
+    def gather(self) -> None:
+        """Adds what the other processes saw of the minibatch to what is logged and decided on."""
+        self.sums = dict(zip(self.sums, all_sum(list(self.sums.values())).tolist(), strict=True))
+        self.largest_ratio = all_max(self.largest_ratio)
 
     @property
     def mean_ratio(self) -> float:
         """Mean probability ratio over the tokens of the policy loss so far; 1 if there are none."""
-        tokens = self.sums.get("policy_tokens", 0.0)
+        tokens = self.sums["policy_tokens"]
         return self.sums["ratio"] / tokens if tokens else 1.0
 
     @property
     def moved(self) -> float:
         """KL from the sampling policy over the same tokens, nats a token."""
-        return self.sums.get("moved", 0.0) / max(1.0, self.sums.get("policy_tokens", 0.0))
+        return self.sums["moved"] / max(1.0, self.sums["policy_tokens"])
 
 
 def _pick(arrays: list[FloatArray] | None, rows: Sequence[int], like: Tensor) -> Tensor:

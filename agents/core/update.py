@@ -1,4 +1,12 @@
-"""One iteration's gradient steps: minibatches, micro-batches, AdamW."""
+"""One iteration's gradient steps: minibatches, micro-batches, AdamW.
+
+Where ``torch.distributed`` is initialised, every process calls ``Updater.update`` with its own
+share of the answers, which may be uneven or empty, and with equal weights. Counts, whitening sums,
+gradients and metrics are summed over the processes, so that the update is that of one process with
+all the answers; ``minibatch_size`` is that of all processes together. ``CriticTrainer`` does the
+same. The model is not wrapped in DistributedDataParallel, which would average the gradients once
+more. Rollouts, values, evaluation and the commands know one process only.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +20,7 @@ import torch
 
 from agents.core.advantages import FloatArray, whiten
 from agents.core.config import BaseConfig
+from agents.core.distributed import all_max, all_sum, minibatches, sum_gradients
 from agents.core.losses import clamped, kl_estimate
 from agents.core.objective import Batch, Constants, Objective, ValueTerm
 from agents.core.optimizer import make_optimizer
@@ -35,7 +44,10 @@ def micro_batches(lengths: Sequence[int], rows: Sequence[int], size: int) -> Ite
 
 
 class Updater:
-    """Owns the optimizer and its schedule; the update does not depend on ``micro_batch_size``."""
+    """Owns the optimizer and its schedule.
+
+    The update depends neither on ``micro_batch_size`` nor on the number of processes.
+    """
 
     def __init__(
         self,
@@ -123,19 +135,20 @@ class Updater:
         """Trains on one iteration's answers.
 
         Args:
-            batch: The answers.
+            batch: The answers, or this process's share of them.
             rng: Shuffles them before each pass.
-            progress: Called with (answers, tokens) after each minibatch.
-            stop: Asked before each minibatch; True ends the update there.
+            progress: Called with this process's (answers, tokens) after each minibatch.
+            stop: Asked before each minibatch; True on any process ends the update there.
 
         Returns:
             Metrics under TRL's names.
         """
         rows = self._rows_that_count(batch)
-        constants = self._constants(batch, rows)
+        plan = minibatches(rows, rng, self.config)
+        constants = self._constants(batch, rows, len(plan))
         log = _Log()
-        for minibatch in self._minibatches(rows, rng):
-            if stop():
+        for minibatch in plan:
+            if all_sum(stop()) > 0:
                 break
             objective = self._accumulate(batch, minibatch, constants)
             outcome, norm = self._step(objective)
@@ -156,13 +169,7 @@ class Updater:
             or self.value is not None
         ]
 
-    def _minibatches(self, rows: list[int], rng: np.random.Generator) -> Iterator[list[int]]:
-        for _ in range(self.config.updates_per_batch):
-            order = [rows[place] for place in rng.permutation(len(rows))]
-            for start in range(0, len(order), self.config.minibatch_size):
-                yield order[start : start + self.config.minibatch_size]
-
-    def _constants(self, batch: Batch, rows: list[int]) -> Constants:
+    def _constants(self, batch: Batch, rows: list[int], steps: int) -> Constants:
         """Returns what stays fixed; the sampling policy's pass is spared where it is the loss's."""
         config = self.config
         advantages = batch.advantages
@@ -170,7 +177,7 @@ class Updater:
             advantages = self._whitened(batch, rows, advantages)
         self._seen = [None] * len(batch)
         old = old_plain = reference = None
-        if config.updates_per_batch * math.ceil(len(rows) / config.minibatch_size) > 1:
+        if steps > 1:
             plain_extras = replace(self._extras, reference=None, value_head=None)
             pairs = self._pass(self.policy, batch, plain_extras, _log_probs_and_mass)
             old_plain = [pair[0] for pair in pairs]
@@ -185,9 +192,8 @@ class Updater:
         """Returns the advantages with those of ``rows`` whitened, of what counts in the loss."""
         result = list(advantages)
         counted = [row for row in rows if batch.in_policy_loss[row]]
-        for row, array in zip(
-            counted, whiten([advantages[row] for row in counted], self.config.whiten), strict=True
-        ):
+        arrays = whiten([advantages[row] for row in counted], self.config.whiten, all_sum)
+        for row, array in zip(counted, arrays, strict=True):
             result[row] = array
         return result
 
@@ -206,6 +212,8 @@ class Updater:
             objective.loss(micro, stats, sequences.mask).backward()  # type: ignore[no-untyped-call]
             if constants.old is None:
                 self._see(batch, micro, stats)
+        objective.gather()
+        sum_gradients(self.parameters)
         return objective
 
     def _step(self, objective: Objective) -> tuple[Outcome, float]:
@@ -312,7 +320,9 @@ def _gap(engine: Sequence[FloatArray], trainer: Sequence[FloatArray | None]) -> 
     """How far the engine's log-probabilities are from the trainer's, where they were computed."""
     pairs = [(a, b) for a, b in zip(engine, trainer, strict=True) if b is not None]
     gap = np.abs(np.concatenate([np.zeros(0), *(a - b for a, b in pairs)]))
+    count, added = all_sum([gap.size, gap.sum()])
+    largest = all_max(gap.max(initial=0.0))
     return {
-        "sampling/sampling_logp_difference/mean": float(gap.mean()) if gap.size else math.nan,
-        "sampling/sampling_logp_difference/max": float(gap.max()) if gap.size else math.nan,
+        "sampling/sampling_logp_difference/mean": float(added / count) if count else math.nan,
+        "sampling/sampling_logp_difference/max": largest if count else math.nan,
     }
