@@ -3,7 +3,7 @@
 import pytest
 import torch
 from policies import small_policy
-from processes import DTYPES, SHARES, SWITCHES, critic_update, update, work
+from processes import CASES, DTYPES, SWITCHES, critic_update, update, work
 from updates import flat_parameters
 
 BOUNDS = {"float64": 1e-10, "float32": 1e-5}
@@ -17,8 +17,7 @@ def two_processes(tmp_path_factory):
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
-@pytest.mark.parametrize("shares", SHARES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shares", "dtype"), CASES)
 @pytest.mark.parametrize("number", range(len(SWITCHES)), ids=lambda n: str(SWITCHES[n]))
 def test_an_update_does_not_depend_on_the_number_of_processes(two_processes, shares, dtype, number):
     alone = update(DTYPES[dtype], SWITCHES[number], range(6))
@@ -33,8 +32,7 @@ def test_an_update_does_not_depend_on_the_number_of_processes(two_processes, sha
         assert case["metrics"] == pytest.approx(alone["metrics"], rel=1e-4, abs=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize("shares", SHARES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shares", "dtype"), CASES)
 def test_nor_does_that_of_a_critic(two_processes, shares, dtype):
     alone, start = critic_update(DTYPES[dtype], range(6)), critic_update(DTYPES[dtype], [])
     moved = (alone["parameters"] - start["parameters"]).norm()
