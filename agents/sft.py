@@ -30,7 +30,8 @@ from agents.core.loading import load_policy, new_policy, prepared
 from agents.core.losses import masked_sum
 from agents.core.optimizer import make_optimizer
 from agents.core.options import option
-from agents.core.policy import Policy, Sequences
+from agents.core.packing import check_packing, pack, packed
+from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.streams import generator
 from agents.core.update import micro_batches
@@ -53,6 +54,14 @@ class SFTConfig(TrainingConfig):
 
     max_steps: int = option(1000, "Optimiser steps.", low=1)
     batch_size: int = option(64, "Solutions per optimiser step.", low=1, paper="64")
+    packing: bool = option(
+        False,
+        "Put several examples into a row, each attending to itself only: less padding, the same "
+        "update; micro_batch_size then counts rows.",
+    )
+    pack_length: int = option(
+        2048, "Tokens of a packed row at most; a longer example has a row of its own.", low=1
+    )
     logging_steps: int = option(50, "Optimiser steps per row of the log.", low=1)
     demonstrations: str = option(
         "solution", "What is imitated: solution, slips (the procedural ones), or pkg.mod:attr."
@@ -153,6 +162,8 @@ class SFT:
             else load_policy(config.model, self.tokenizer, dtype=config.dtype, device=config.device)
         )
         prepared(self.policy, config)
+        if config.packing:
+            check_packing(self.policy)
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
         self.optimizer, self.scheduler = make_optimizer(self.policy, config, config.max_steps)
         self.cursor = ProblemCursor(self.env, config.batch_size, config.seed)
@@ -181,15 +192,19 @@ class SFT:
         prompts, targets, weights = self.examples(number)
         total = sum(map(sum, weights))
         lengths = [len(p) + len(t) for p, t in zip(prompts, targets, strict=True)]
+        packs = [[example] for example in range(len(prompts))]  # the examples of each row
+        if self.config.packing:
+            packs = pack(lengths, self.config.pack_length)
+        used = [sum(lengths[example] for example in examples) for examples in packs]
         loss_sum = 0.0
-        for rows in micro_batches(lengths, range(len(prompts)), self.config.micro_batch_size):
-            batch = Sequences.of(
-                [prompts[row] for row in rows], [targets[row] for row in rows], self.policy.device
-            )
+        for rows in micro_batches(used, range(len(packs)), self.config.micro_batch_size):
+            examples = [packs[row] for row in rows]
+            batch = packed(prompts, targets, examples, self.policy.device)
             log_probs = self.policy(batch, 1.0).log_probs
             scale = torch.zeros_like(log_probs)
-            for place, row in enumerate(rows):
-                scale[place, : len(weights[row])] = torch.tensor(weights[row], dtype=scale.dtype)
+            for place, row in enumerate(examples):
+                row_weights = [weight for example in row for weight in weights[example]]
+                scale[place, : len(row_weights)] = torch.tensor(row_weights, dtype=scale.dtype)
             loss = -masked_sum(log_probs * scale, batch.mask) / total
             loss.backward()  # type: ignore[no-untyped-call]
             loss_sum += float(loss.detach())

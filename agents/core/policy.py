@@ -25,12 +25,15 @@ class Sequences:
         source: For each response token the column of ``tokens`` that predicts it, long, [B, T].
         targets: The response, long, [B, T]; 0 on padding.
         mask: True on response tokens, bool, [B, T].
+        positions: Place of each token in its example, long, [B, S], where a row holds several
+            examples (``agents.core.packing``); else None.
     """
 
     tokens: Tensor
     source: Tensor
     targets: Tensor
     mask: Tensor
+    positions: Tensor | None = None
 
     @staticmethod
     def of(
@@ -122,7 +125,8 @@ def selected_hidden(trunk: Any, batch: Sequences) -> Tensor:
         trunk: A transformers model without its head.
         batch: Padded rows on the trunk's device.
     """
-    hidden: Tensor = trunk(input_ids=batch.tokens, use_cache=False)[0]
+    places = {} if batch.positions is None else {"position_ids": batch.positions}
+    hidden: Tensor = trunk(input_ids=batch.tokens, use_cache=False, **places)[0]
     rows = torch.arange(len(hidden), device=hidden.device).unsqueeze(-1)
     return hidden[rows, batch.source][batch.mask]
 

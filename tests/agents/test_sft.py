@@ -72,6 +72,41 @@ def test_micro_batches_change_nothing(tmp_path):
     assert results[2] == pytest.approx(results[0], rel=1e-10)
 
 
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-10), ("float32", 1e-5)])
+def test_packing_changes_nothing(tmp_path, dtype, bound):
+    """Rows of several examples, of one that is too long for others, and in micro-batches."""
+    results = []
+    settings = {"dtype": dtype, "batch_size": 8, "emphasis": {r"=(\d)": 5.0}}
+    for changes in (
+        {},
+        {"packing": True},
+        {"packing": True, "pack_length": 400, "micro_batch_size": 2},
+        {"packing": True, "pack_length": 1},
+    ):
+        trainer = _trainer(tmp_path, **settings, **changes)
+        parameters, gradients = list(trainer.policy.parameters()), []
+        trainer.optimizer.register_step_pre_hook(
+            lambda *_, p=parameters, g=gradients: g.append(torch.cat([x.grad.flatten() for x in p]))
+        )
+        loss, norm, tokens = trainer.step(1)
+        results.append((loss, norm, tokens, gradients[0]))
+    loss, norm, tokens, gradient = results[0]
+    for case in results[1:]:
+        assert case[:2] == pytest.approx((loss, norm), rel=bound)
+        assert case[2] == tokens
+        assert (case[3] - gradient).norm() <= bound * gradient.norm()
+
+
+def test_the_command_packs(tmp_path):
+    for name, more in (("apart", []), ("packed", ["--packing", "true", "--pack_length", "600"])):
+        assert main([*ARGUMENTS, *more, "--output_dir", str(tmp_path / name)]) == 0
+    apart, packed = (
+        [json.loads(line)["loss"] for line in path.read_text().splitlines()]
+        for path in (tmp_path / name / "metrics.jsonl" for name in ("apart", "packed"))
+    )
+    assert packed == pytest.approx(apart, rel=1e-4)
+
+
 def test_weights_follow_the_last_pattern_that_matches():
     text = "3+4:a=7\na=7"
     weights = token_weights(text, list(text), {r"=(\d)": 6.0, r"\n[a-j]=(\d)": 50.0})
