@@ -60,7 +60,10 @@ class SFTConfig(TrainingConfig):
         "update; micro_batch_size then counts rows.",
     )
     pack_length: int = option(
-        2048, "Tokens of a packed row at most; a longer example has a row of its own.", low=1
+        2048,
+        "Tokens of a packed row at most, attention costing their square; a longer example has a "
+        "row of its own.",
+        low=1,
     )
     logging_steps: int = option(50, "Optimiser steps per row of the log.", low=1)
     demonstrations: str = option(
