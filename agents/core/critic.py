@@ -176,7 +176,7 @@ class CriticTrainer:
 
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
         """Adds the gradient of the mean loss over a minibatch's tokens; returns that loss."""
-        tokens = float(all_sum(sum(len(batch.responses[row]) for row in rows)))
+        weight = 1 / float(all_sum(sum(len(batch.responses[row]) for row in rows)))
         total = 0.0
         for micro in self._micro_batches(batch, rows):
             sequences = self._sequences(batch, micro)
@@ -186,7 +186,7 @@ class CriticTrainer:
                 for arrays in (batch.values, batch.returns)
             )
             losses = value_losses(values, old, returns, self.options.cliprange_value)
-            loss = masked_sum(losses, sequences.mask) / tokens
+            loss = masked_sum(losses, sequences.mask) * weight
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         sum_gradients(list(self.critic.trained().parameters()))
