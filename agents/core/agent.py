@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
+from agents.core.command import command_line
 from agents.core.config import BaseConfig
 from agents.core.credit import batch_of, sample_groups, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
@@ -64,7 +66,7 @@ class Advantages:
         return Advantages(tokens, metrics, [[] for _ in tokens])
 
 
-class Agent:
+class Agent(ABC):
     """A policy-gradient agent; a subclass says what each token's advantage is.
 
     Attributes:
@@ -119,6 +121,7 @@ class Agent:
         budget = getattr(self.env, "max_new_tokens", None)
         return Updater(self.policy, reference, self.config, budget=budget)
 
+    @abstractmethod
     def advantages(
         self,
         trajectories: Sequence[Trajectory],
@@ -133,7 +136,6 @@ class Agent:
             iteration: From 1; part of the random streams of further rollouts.
             progress: To be called with (rollouts, tokens) as further rollouts finish.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define advantages()")
 
     def token_rewards(
         self, trajectories: Sequence[Trajectory]
@@ -201,7 +203,7 @@ class Agent:
         }
         extra["next"] = [
             f"tensorboard --logdir {self.folder}",
-            f"python -m agents.{self.name} --config {self.folder / 'config.yaml'} "
+            f"{command_line()} --config {self.folder / 'config.yaml'} "
             f"--model {folder} --output_dir {self.folder}-more",
         ]
         report.summary({"env": config.env, "checkpoint": str(folder), **extra})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,18 @@ from agents.core.run_folder import prepare_run_folder
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as of a shell."""
+
+
+def command_line() -> str:
+    """Returns what the user typed to start this program, without the options.
+
+    ``python -m agents.vineppo`` for a module, ``python examples/custom_agent.py`` for a file.
+    """
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is None:
+        return f"python {sys.argv[0]}"
+    package, _, last = str(spec.name).rpartition(".")
+    return f"python -m {package} {sys.argv[1]}" if last == "__main__" else f"python -m {spec.name}"
 
 
 class Trainer(Protocol):
