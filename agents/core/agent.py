@@ -19,8 +19,8 @@ from agents.core.command import command_line
 from agents.core.config import BaseConfig
 from agents.core.credit import batch_of, sample_groups, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
-from agents.core.evaluation import evaluate_and_report, success_of
-from agents.core.interrupt import Interrupt
+from agents.core.evaluation import evaluate_and_report, stoppable, success_of
+from agents.core.interrupt import Interrupt, Stopped
 from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support
 from agents.core.policy import Policy
@@ -187,18 +187,18 @@ class Agent(ABC):
         """Runs all iterations; after Ctrl-C it ends early and keeps what was learned."""
         config, done = self.config, 0
         self.sampler = replace(self.sampler, judging=report.judging)
-        self._evaluate(report, "before")
+        self._evaluate(report, interrupt, "before")
         for iteration in range(1, config.iterations + 1):
             if not self._iterate(iteration, report, interrupt):
                 break
             done = iteration
             if config.save_every and iteration % config.save_every == 0:
-                self._save(report, iteration)
+                self._save(iteration)
+        folder = self._save(done)  # before the evaluation: nothing may be lost in it
         if done == config.iterations:
-            self._evaluate(report, "after")
-        folder = self._save(report, done)
+            self._evaluate(report, interrupt, "after")
         extra: dict[str, Any] = {
-            "interrupted": done < config.iterations,
+            "interrupted": interrupt.requested(),
             "num_tokens": self.num_tokens,
         }
         extra["next"] = [
@@ -211,16 +211,15 @@ class Agent(ABC):
     def _iterate(self, iteration: int, report: Reporter, interrupt: Interrupt) -> bool:
         """One round; False if Ctrl-C ended it before the weights changed."""
         config, started = self.config, time.perf_counter()
-        if interrupt.requested():
-            return False
         answers = config.num_prompts * config.num_generations
-        with report.phase("rollout", total=answers) as phase:
-            trajectories = self.collect(iteration, _advance(phase))
-        if interrupt.requested():
-            return False
-        with report.phase("values") as phase:
-            credit = self.advantages(trajectories, iteration, _advance(phase))
-        if interrupt.requested():
+        try:
+            interrupt.check()
+            with report.phase("rollout", total=answers) as phase:
+                trajectories = self.collect(iteration, stoppable(phase, interrupt))
+            with report.phase("values") as phase:
+                credit = self.advantages(trajectories, iteration, stoppable(phase, interrupt))
+            interrupt.check()
+        except Stopped:
             return False
         batch = batch_of(trajectories, credit.tokens, config)
         batch.returns, batch.values = credit.returns, credit.token_values
@@ -239,15 +238,15 @@ class Agent(ABC):
         metrics["step_time"] = time.perf_counter() - started
         due = config.eval_every > 0 and iteration % config.eval_every == 0
         if due and iteration < config.iterations:
-            self._evaluate(report, f"iteration {iteration}")
+            self._evaluate(report, interrupt, f"iteration {iteration}")
         report.iteration(metrics)
         report.sample(self._sample(trajectories, credit))
         return True
 
-    def _evaluate(self, report: Reporter, label: str) -> None:
-        evaluate_and_report(self.engine, self.eval_env, self.config, report, label)
+    def _evaluate(self, report: Reporter, interrupt: Interrupt, label: str) -> None:
+        evaluate_and_report(self.engine, self.eval_env, self.config, report, interrupt, label)
 
-    def _save(self, report: Reporter, iteration: int) -> Any:
+    def _save(self, iteration: int) -> Path:
         return save_checkpoint(
             self.folder,
             iteration,

@@ -12,6 +12,7 @@ import torch
 
 from agents.core.config import TrainingConfig, command_errors, parse_config
 from agents.core.interrupt import Interrupt
+from agents.core.loading import TINY
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.run_folder import prepare_run_folder
@@ -29,7 +30,9 @@ def command_line() -> str:
     if spec is None:
         return f"python {sys.argv[0]}"
     package, _, last = str(spec.name).rpartition(".")
-    return f"python -m {package} {sys.argv[1]}" if last == "__main__" else f"python -m {spec.name}"
+    if last != "__main__":
+        return f"python -m {spec.name}"
+    return " ".join(["python", "-m", package, *sys.argv[1:2]])
 
 
 class Trainer(Protocol):
@@ -88,13 +91,27 @@ def run_training(
             with suppress(OSError):
                 folder.rmdir()  # nothing was run: leave no empty folder behind
             raise
-    with Interrupt() as interrupt, Reporter(folder, config, agent=trainer_class.name) as report:
-        policy = trainer.policy
-        report.header(
-            {
-                "model": f"{config.model or 'tiny'}, {policy.num_parameters:,} parameters",
-                "engine": f"{config.engine} on {policy.device}, {config.dtype}",
-            }
-        )
-        trainer.train(report, interrupt)
+    try:
+        with Interrupt() as interrupt, Reporter(folder, config, agent=trainer_class.name) as report:
+            report.header(_about(config, trainer))
+            trainer.train(report, interrupt)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
+        return INTERRUPTED
+    except OSError as error:  # a full disk, a folder that went away
+        sys.stderr.write(f"error: {error}\n")
+        return 1
     return INTERRUPTED if interrupt.requested() else 0
+
+
+def _about(config: TrainingConfig, trainer: Trainer) -> dict[str, str]:
+    policy = trainer.policy
+    about = {
+        "model": f"{config.model or 'tiny'}, {policy.num_parameters:,} parameters",
+        "engine": f"{config.engine} on {policy.device}, {config.dtype}",
+    }
+    if getattr(config, "init", None):
+        about["model"] = f"new, {policy.num_parameters:,} parameters"
+    elif config.model in (None, TINY) and config.env.rpartition(":")[2] != "MathReason-v0":
+        about["note"] = "the embedded policy knows MathReason-v0 only; --model names another"
+    return about
