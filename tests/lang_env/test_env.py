@@ -159,7 +159,7 @@ def test_a_failing_grader_leaves_the_episode_where_it_was():
     state = env.snapshot()
     for call in (lambda: env.step(EOS), lambda: env.play([EOS])):
         with pytest.raises(
-            RuntimeError, match="grader failed on an answer to problem .*ZeroDivisionError"
+            RuntimeError, match=r"grader failed on an answer to problem .*ZeroDivisionError"
         ):
             call()
         assert env.snapshot() == state
