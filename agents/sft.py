@@ -221,7 +221,7 @@ class SFT:
     def train(self, report: Reporter, interrupt: Interrupt) -> None:
         """Runs all steps; after Ctrl-C it ends early and keeps what was learned."""
         config, done, num_tokens = self.config, 0, 0
-        evaluate_and_report(self.engine, self.eval_env, config, report, "before")
+        evaluate_and_report(self.engine, self.eval_env, config, report, interrupt, "before")
         for iteration in range(1, config.iterations + 1):
             losses: list[float] = []
             steps = range(done + 1, min(config.max_steps, done + config.logging_steps) + 1)
@@ -238,7 +238,7 @@ class SFT:
                 break
             if config.eval_every and iteration % config.eval_every == 0 and done < config.max_steps:
                 label = f"iteration {iteration}"
-                evaluate_and_report(self.engine, self.eval_env, config, report, label)
+                evaluate_and_report(self.engine, self.eval_env, config, report, interrupt, label)
             report.iteration(
                 {
                     "loss": float(np.mean(losses)),
@@ -247,11 +247,11 @@ class SFT:
                     "steps": float(done),
                 }
             )
-        if done == config.max_steps:
-            evaluate_and_report(self.engine, self.eval_env, config, report, "after")
         state = {"agent": self.name, "seed": config.seed, "num_tokens": num_tokens}
         saved = save_checkpoint(self.folder, done, self.policy, self.tokenizer, state)
-        extra = {"interrupted": done < config.max_steps, "num_tokens": num_tokens}
+        if done == config.max_steps:
+            evaluate_and_report(self.engine, self.eval_env, config, report, interrupt, "after")
+        extra = {"interrupted": interrupt.requested(), "num_tokens": num_tokens}
         report.summary({"env": config.env, "checkpoint": str(saved), **extra})
 
 

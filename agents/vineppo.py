@@ -30,7 +30,9 @@ from agents.core.values import monte_carlo_values
 class VinePPOConfig(BaseConfig):
     """What VinePPO adds to the options of every agent."""
 
-    num_rollouts: int = option(9, "Samples of each distinct state's value (K).", low=1, paper="9")
+    num_rollouts: int = option(
+        9, "Samples of each distinct state's value (K).", low=1, high=10**6, paper="9"
+    )
     reuse: bool = option(
         True,
         "Rows that pass through a state are samples of its value too; fresh rollouts only fill up "

@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from graders import Grade, get_grader
 from lang_env.mdp import TokenMDP
 from lang_env.pool import ProblemPool
@@ -15,6 +17,9 @@ from lang_env.segmenters import Segmenter, get_segmenter
 from lang_env.sources import Problems, load_problems
 from lang_env.stopping import StopChecker
 from lang_env.tokenizers import Tokenizer, load_tokenizer
+
+MOST_TOKENS = 2**20
+"""Largest token budget: an observation has a place for each token."""
 
 
 def build_mdp(
@@ -44,8 +49,12 @@ def build_mdp(
         ("max_prompt_tokens", max_prompt_tokens),
         ("max_new_tokens", max_new_tokens),
     ):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ValueError(f"{name} must be a whole number, got {value!r}")
         if value < 1:
             raise ValueError(f"{name} must be >= 1, got {value}")
+        if value > MOST_TOKENS:
+            raise ValueError(f"{name} must be <= {MOST_TOKENS}, got {value}")
     if max_length is not None and max_length < 2:
         raise ValueError(f"max_length must hold a prompt and a response (>= 2), got {max_length}")
     for name, reward in (

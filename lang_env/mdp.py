@@ -218,7 +218,13 @@ class TokenMDP:
         if reason is None:
             return Outcome(False, True, self.unfinished_reward, "unfinished")
         text = self.stop_checker.text([*episode.response, *tokens], reason)
-        grade = self.grader(text, episode.problem.answer)
+        try:
+            grade = self.grader(text, episode.problem.answer)
+        except Exception as error:
+            raise RuntimeError(
+                f"the grader failed on an answer to problem {episode.problem.id!r}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         undecided = grade.verdict == Verdict.UNDECIDED
         score = self.undecided_reward if undecided else float(grade.score)
         return Outcome(True, False, score, str(grade.verdict), grade.extracted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,11 +15,12 @@ import numpy as np
 
 from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
+from agents.core.command import command_line
 from agents.core.config import BaseConfig
 from agents.core.credit import batch_of, sample_groups, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
-from agents.core.evaluation import evaluate_and_report, success_of
-from agents.core.interrupt import Interrupt
+from agents.core.evaluation import evaluate_and_report, stoppable, success_of
+from agents.core.interrupt import Interrupt, Stopped
 from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support
 from agents.core.policy import Policy
@@ -64,7 +66,7 @@ class Advantages:
         return Advantages(tokens, metrics, [[] for _ in tokens])
 
 
-class Agent:
+class Agent(ABC):
     """A policy-gradient agent; a subclass says what each token's advantage is.
 
     Attributes:
@@ -119,6 +121,7 @@ class Agent:
         budget = getattr(self.env, "max_new_tokens", None)
         return Updater(self.policy, reference, self.config, budget=budget)
 
+    @abstractmethod
     def advantages(
         self,
         trajectories: Sequence[Trajectory],
@@ -133,7 +136,6 @@ class Agent:
             iteration: From 1; part of the random streams of further rollouts.
             progress: To be called with (rollouts, tokens) as further rollouts finish.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define advantages()")
 
     def token_rewards(
         self, trajectories: Sequence[Trajectory]
@@ -185,23 +187,23 @@ class Agent:
         """Runs all iterations; after Ctrl-C it ends early and keeps what was learned."""
         config, done = self.config, 0
         self.sampler = replace(self.sampler, judging=report.judging)
-        self._evaluate(report, "before")
+        self._evaluate(report, interrupt, "before")
         for iteration in range(1, config.iterations + 1):
             if not self._iterate(iteration, report, interrupt):
                 break
             done = iteration
             if config.save_every and iteration % config.save_every == 0:
-                self._save(report, iteration)
+                self._save(iteration)
+        folder = self._save(done)  # before the evaluation: nothing may be lost in it
         if done == config.iterations:
-            self._evaluate(report, "after")
-        folder = self._save(report, done)
+            self._evaluate(report, interrupt, "after")
         extra: dict[str, Any] = {
-            "interrupted": done < config.iterations,
+            "interrupted": interrupt.requested(),
             "num_tokens": self.num_tokens,
         }
         extra["next"] = [
             f"tensorboard --logdir {self.folder}",
-            f"python -m agents.{self.name} --config {self.folder / 'config.yaml'} "
+            f"{command_line()} --config {self.folder / 'config.yaml'} "
             f"--model {folder} --output_dir {self.folder}-more",
         ]
         report.summary({"env": config.env, "checkpoint": str(folder), **extra})
@@ -209,16 +211,15 @@ class Agent:
     def _iterate(self, iteration: int, report: Reporter, interrupt: Interrupt) -> bool:
         """One round; False if Ctrl-C ended it before the weights changed."""
         config, started = self.config, time.perf_counter()
-        if interrupt.requested():
-            return False
         answers = config.num_prompts * config.num_generations
-        with report.phase("rollout", total=answers) as phase:
-            trajectories = self.collect(iteration, _advance(phase))
-        if interrupt.requested():
-            return False
-        with report.phase("values") as phase:
-            credit = self.advantages(trajectories, iteration, _advance(phase))
-        if interrupt.requested():
+        try:
+            interrupt.check()
+            with report.phase("rollout", total=answers) as phase:
+                trajectories = self.collect(iteration, stoppable(phase, interrupt))
+            with report.phase("values") as phase:
+                credit = self.advantages(trajectories, iteration, stoppable(phase, interrupt))
+            interrupt.check()
+        except Stopped:
             return False
         batch = batch_of(trajectories, credit.tokens, config)
         batch.returns, batch.values = credit.returns, credit.token_values
@@ -237,15 +238,15 @@ class Agent:
         metrics["step_time"] = time.perf_counter() - started
         due = config.eval_every > 0 and iteration % config.eval_every == 0
         if due and iteration < config.iterations:
-            self._evaluate(report, f"iteration {iteration}")
+            self._evaluate(report, interrupt, f"iteration {iteration}")
         report.iteration(metrics)
         report.sample(self._sample(trajectories, credit))
         return True
 
-    def _evaluate(self, report: Reporter, label: str) -> None:
-        evaluate_and_report(self.engine, self.eval_env, self.config, report, label)
+    def _evaluate(self, report: Reporter, interrupt: Interrupt, label: str) -> None:
+        evaluate_and_report(self.engine, self.eval_env, self.config, report, interrupt, label)
 
-    def _save(self, report: Reporter, iteration: int) -> Any:
+    def _save(self, iteration: int) -> Path:
         return save_checkpoint(
             self.folder,
             iteration,

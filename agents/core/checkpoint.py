@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from agents.core.lora import merged
 from agents.core.policy import Policy
 from lang_env.tokenizers import HubTokenizer, RustBackedTokenizer, Tokenizer
@@ -80,15 +82,25 @@ def save_checkpoint(
 
     Returns:
         The checkpoint's folder.
+
+    Raises:
+        OSError: It cannot be written; no part of it is left.
     """
     parent = run_folder / "checkpoints"
     final, partial = parent / f"step-{step}", parent / f"step-{step}.partial"
     for stale in (final, partial):
         shutil.rmtree(stale, ignore_errors=True)
-    partial.mkdir(parents=True)
-    save_model(policy, tokenizer, partial)
-    (partial / _STATE).write_text(json.dumps({"iteration": step, **state}, indent=2) + "\n")
-    partial.rename(final)
+    try:
+        partial.mkdir(parents=True)
+        save_model(policy, tokenizer, partial)
+        (partial / _STATE).write_text(json.dumps({"iteration": step, **state}, indent=2) + "\n")
+        partial.rename(final)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise OSError(
+            f"cannot write the checkpoint {final}: {error}. Make room or fix the folder, and start "
+            "again from the checkpoint before it, if there is one."
+        ) from error
     (parent / "latest").write_text(f"{final.name}\n")
     if keep > 0:
         numbered = sorted(parent.glob("step-*"), key=lambda path: int(path.name[5:]))

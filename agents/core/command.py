@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,12 +12,27 @@ import torch
 
 from agents.core.config import TrainingConfig, command_errors, parse_config
 from agents.core.interrupt import Interrupt
+from agents.core.loading import TINY
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.run_folder import prepare_run_folder
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as of a shell."""
+
+
+def command_line() -> str:
+    """Returns what the user typed to start this program, without the options.
+
+    ``python -m agents.vineppo`` for a module, ``python examples/custom_agent.py`` for a file.
+    """
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is None:
+        return f"python {sys.argv[0]}"
+    package, _, last = str(spec.name).rpartition(".")
+    if last != "__main__":
+        return f"python -m {spec.name}"
+    return " ".join(["python", "-m", package, *sys.argv[1:2]])
 
 
 class Trainer(Protocol):
@@ -75,13 +91,27 @@ def run_training(
             with suppress(OSError):
                 folder.rmdir()  # nothing was run: leave no empty folder behind
             raise
-    with Interrupt() as interrupt, Reporter(folder, config, agent=trainer_class.name) as report:
-        policy = trainer.policy
-        report.header(
-            {
-                "model": f"{config.model or 'tiny'}, {policy.num_parameters:,} parameters",
-                "engine": f"{config.engine} on {policy.device}, {config.dtype}",
-            }
-        )
-        trainer.train(report, interrupt)
+    try:
+        with Interrupt() as interrupt, Reporter(folder, config, agent=trainer_class.name) as report:
+            report.header(_about(config, trainer))
+            trainer.train(report, interrupt)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
+        return INTERRUPTED
+    except OSError as error:  # a full disk, a folder that went away
+        sys.stderr.write(f"error: {error}\n")
+        return 1
     return INTERRUPTED if interrupt.requested() else 0
+
+
+def _about(config: TrainingConfig, trainer: Trainer) -> dict[str, str]:
+    policy = trainer.policy
+    about = {
+        "model": f"{config.model or 'tiny'}, {policy.num_parameters:,} parameters",
+        "engine": f"{config.engine} on {policy.device}, {config.dtype}",
+    }
+    if getattr(config, "init", None):
+        about["model"] = f"new, {policy.num_parameters:,} parameters"
+    elif config.model in (None, TINY) and config.env.rpartition(":")[2] != "MathReason-v0":
+        about["note"] = "the embedded policy knows MathReason-v0 only; --model names another"
+    return about

@@ -51,6 +51,7 @@ __all__ = [
     "save_yaml",
 ]
 
+_MOST_TOKENS, _MOST_ROWS = 2**20, 10**6  # beyond: memory runs out before an error comes
 _DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
 _OF_ONE_ENV = (*(name for name in ENV_FLAGS if name != "tokenizer"), "env_kwargs")
 ConfigT = TypeVar("ConfigT", bound=Options)
@@ -73,9 +74,16 @@ class TrainingConfig(Options):
     segmenter: str | None = option(None, "Where a reasoning step ends, for example newline.")
     grader: str | None = option(None, "What decides whether an answer is right, such as gsm8k.")
     prompt: str | None = option(None, "Name of the prompt template.")
-    max_prompt_tokens: int | None = option(None, "Longest prompt in tokens.", low=1, paper="1512")
+    max_prompt_tokens: int | None = option(
+        None, "Longest prompt in tokens.", low=1, high=_MOST_TOKENS, paper="1512"
+    )
     max_new_tokens: int | None = option(
-        None, "Answer budget in tokens.", low=1, paper="1024", aliases=("max_completion_length",)
+        None,
+        "Answer budget in tokens.",
+        low=1,
+        high=_MOST_TOKENS,
+        paper="1024",
+        aliases=("max_completion_length",),
     )
 
     model: str | None = option(
@@ -118,12 +126,14 @@ class TrainingConfig(Options):
     eval_every: int = option(
         10, "Iterations between evaluations; 0: only before and after.", low=0, paper="10"
     )
-    eval_problems: int = option(500, "Validation problems per evaluation; 0: none.", low=0)
+    eval_problems: int = option(
+        500, "Validation problems per evaluation; 0: none.", low=0, high=_MOST_ROWS
+    )
     eval_temperatures: tuple[float, ...] = option(
         (0.0, 0.35, 1.0), "Temperatures of evaluation; 0 is greedy.", low=0, paper="0.35"
     )
     eval_samples: int = option(
-        16, "Answers per problem at a temperature above 0.", low=1, paper="16"
+        16, "Answers per problem at a temperature above 0.", low=1, high=_MOST_ROWS, paper="16"
     )
     plain: bool = option(False, "Plain lines instead of the live view.")
 
@@ -151,8 +161,8 @@ class BaseConfig(LossConfig, TrainingConfig):
     iterations: int = option(
         650, "Rounds of collecting and updating.", low=1, paper="650 on GSM8K, 1000 on MATH"
     )
-    num_prompts: int = option(64, "Problems per iteration.", low=1, paper="64")
-    num_generations: int = option(8, "Answers per problem.", low=1, paper="8")
+    num_prompts: int = option(64, "Problems per iteration.", low=1, high=_MOST_ROWS, paper="64")
+    num_generations: int = option(8, "Answers per problem.", low=1, high=_MOST_ROWS, paper="8")
     temperature: float = option(0.6, "Sampling temperature in training.", above=0, paper="0.6")
     top_p: float = option(0.9, "Nucleus mass sampled from.", above=0, high=1, paper="0.9")
 

@@ -10,11 +10,12 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-import lang_env  # noqa: F401 - registers our ids
+import lang_env  # registers our ids
 from agents.core.config import TrainingConfig, env_kwargs_of
 from agents.core.loading import TINY, model_folder
 from agents.core.rollout import Start, start_of
 from agents.core.streams import generator, stream_key
+from graders.resolve import nearest
 
 _MAX_DRAWS = 100  # draws for one more distinct problem of a generator
 
@@ -23,7 +24,7 @@ def accepted_kwargs(env_id: str) -> set[str] | None:
     """Returns which keyword arguments an environment takes; None: any.
 
     Raises:
-        gymnasium.error.Error: Unknown id; Gymnasium names the nearest.
+        ValueError: Unknown id, or its module cannot be imported.
     """
     module, _, name = env_id.rpartition(":")
     if module:
@@ -34,6 +35,12 @@ def accepted_kwargs(env_id: str) -> set[str] | None:
                 f"cannot import {module!r} of environment {env_id!r}: {error}. Write it as "
                 "'pkg:Env-v0' and run where 'pkg' can be imported."
             ) from error
+    if name not in gym.registry:
+        ours = ", ".join(lang_env.ENVIRONMENTS)
+        raise ValueError(
+            f"unknown environment {env_id!r}.{nearest(name, gym.registry)} Ours: {ours}. One of "
+            "your own is written 'pkg:Env-v0', where importing 'pkg' registers 'Env-v0'."
+        )
     entry = gym.spec(name).entry_point
     maker = load_env_creator(entry) if isinstance(entry, str) else entry
     parameters = inspect.signature(maker).parameters.values() if maker else ()

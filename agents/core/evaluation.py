@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from agents.core.config import TrainingConfig
 from agents.core.envs import valid_indices
+from agents.core.interrupt import Interrupt, Stopped
 from agents.core.records import Interval, accuracy_interval
-from agents.core.reporting import Reporter
+from agents.core.reporting import Phase, Reporter
 from agents.core.rollout import Sampler, Start, Trajectory, start_of
 from agents.engines.base import Engine, Progress, silent
 
@@ -77,21 +78,32 @@ def evaluate(
 
 
 def evaluate_and_report(
-    engine: Engine, env: Any | None, config: TrainingConfig, report: Reporter, label: str
+    engine: Engine,
+    env: Any | None,
+    config: TrainingConfig,
+    report: Reporter,
+    interrupt: Interrupt,
+    label: str,
 ) -> None:
     """Evaluates as the options say and reports it; nothing where ``env`` is None.
+
+    Ctrl-C gives the evaluation up between two batches of the engine; nothing is reported then.
 
     Args:
         engine: Samples the answers.
         env: The unwrapped environment of the held-out split, or None.
         config: The ``eval_*`` options are read.
         report: Gets the phase and the result.
+        interrupt: Knows of Ctrl-C.
         label: "before", "after" or for example "iteration 20".
     """
-    if env is None:
+    if env is None or interrupt.requested():
         return
     answers = [1 if t == 0 else config.eval_samples for t in config.eval_temperatures]
-    with report.phase("evaluation", total=config.eval_problems * sum(answers)) as phase:
+    with (
+        suppress(Stopped),
+        report.phase("evaluation", total=config.eval_problems * sum(answers)) as phase,
+    ):
         results = evaluate(
             engine,
             env,
@@ -99,7 +111,17 @@ def evaluate_and_report(
             temperatures=config.eval_temperatures,
             samples=config.eval_samples,
             seed=config.seed,
-            progress=lambda items, tokens: phase.advance(items, tokens=tokens),
+            progress=stoppable(phase, interrupt),
             judging=report.judging,
         )
-    report.evaluation(label, results)
+        report.evaluation(label, results)
+
+
+def stoppable(phase: Phase, interrupt: Interrupt) -> Progress:
+    """Returns what counts into a phase, and raises Stopped after Ctrl-C."""
+
+    def advance(items: int, tokens: int) -> None:
+        interrupt.check()
+        phase.advance(items, tokens=tokens)
+
+    return advance

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+
+class Stopped(Exception):
+    """Raised inside a phase that can be given up: an evaluation, a rollout."""
 
 
 class Interrupt:
@@ -22,6 +27,11 @@ class Interrupt:
     def requested(self) -> bool:
         """Returns whether Ctrl-C was pressed."""
         return self._requested
+
+    def check(self) -> None:
+        """Raises Stopped if Ctrl-C was pressed."""
+        if self._requested:
+            raise Stopped
 
     def __enter__(self) -> Self:
         """Catches SIGINT from here on."""
@@ -43,3 +53,4 @@ class Interrupt:
         if self._requested:
             raise KeyboardInterrupt
         self._requested = True
+        sys.stderr.write("\nstopping; what was learned is saved. Ctrl-C again stops at once.\n")

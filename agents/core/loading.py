@@ -26,8 +26,19 @@ def tiny_folder() -> Path:
 
 
 def model_folder(name: str | None) -> str:
-    """Returns what to load for ``--model``: the embedded policy for None and "tiny"."""
-    return str(tiny_folder()) if name in (None, TINY) else str(name)
+    """Returns what to load for ``--model``: the embedded policy for None and "tiny".
+
+    Raises:
+        ValueError: A path to nothing: it is not looked for on a hub.
+    """
+    if name is None or name == TINY:
+        return str(tiny_folder())
+    if name.startswith(("/", ".", "~")) and not Path(name).expanduser().is_dir():
+        raise ValueError(
+            f"cannot load model {name!r}: no such folder. Pass a folder with config.json and "
+            "model.safetensors, a hub name while online, or 'tiny'."
+        )
+    return name
 
 
 def pick_device(name: str) -> torch.device:

@@ -26,6 +26,9 @@ from typing import Any, Literal
 
 from graders.resolve import nearest
 
+GUARD = 10**6
+"""Bounds from here on guard memory, and are no part of what an option means."""
+
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 _NULL = {"none", "null"}
 _hints: Callable[[type], dict[str, Any]] = cache(typing.get_type_hints)
@@ -228,8 +231,17 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
+def _plain(bound: float) -> str:
+    return str(int(bound)) if float(bound).is_integer() else f"{bound:g}"
+
+
 def _check_bounds(value: Any, bounds: Mapping[str, float]) -> None:
     for number in value if isinstance(value, tuple) else (value,):
         if not all(_HOLDS[sign](number, bound) for sign, bound in bounds.items()):
-            limits = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds.items())
+            shown = {  # a limit that only guards memory is named only where it is passed
+                sign: bound
+                for sign, bound in bounds.items()
+                if abs(bound) < GUARD or not _HOLDS[sign](number, bound)
+            }
+            limits = " and ".join(f"{sign} {_plain(bound)}" for sign, bound in shown.items())
             raise ValueError(f"must be {limits}, got {number}")

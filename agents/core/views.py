@@ -117,7 +117,7 @@ COLUMNS = (
     Column(("evaluated",), "eval acc.", ".3f", 1),
     Column(("kl",), "kl", ".2g", 2),
     Column(("entropy",), "entropy", ".3f", 4),
-    Column(("clip_ratio/region_mean",), "clipped", ".3f", 5),
+    Column(("clip_ratio/region_mean",), "clip frac", ".3f", 5),
     Column(("completions/mean_length",), "length", ".1f", 6),
     Column(("vine/k_fresh", "vine/fresh_rollouts"), "fresh K", ".2f", 8),
     Column(("num_tokens",), "tokens", "count", 7),

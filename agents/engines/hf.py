@@ -103,13 +103,15 @@ class HFEngine:
         was_training = self.model.training
         self.model.eval()
         results: list[list[Completion]] = [[] for _ in prompts]
-        for batch in self._batches(prompts, sampling):
-            groups = self._run([prompts[place] for place in batch], batch, sampling)
-            for place, completions in zip(batch, groups, strict=True):
-                results[place] = completions
-            num_tokens = sum(len(completion.tokens) for group in groups for completion in group)
-            sampling.progress(sum(map(len, groups)), num_tokens)
-        self.model.train(was_training)
+        try:
+            for batch in self._batches(prompts, sampling):
+                groups = self._run([prompts[place] for place in batch], batch, sampling)
+                for place, completions in zip(batch, groups, strict=True):
+                    results[place] = completions
+                num_tokens = sum(len(row.tokens) for group in groups for row in group)
+                sampling.progress(sum(map(len, groups)), num_tokens)
+        finally:  # progress may raise, to stop
+            self.model.train(was_training)
         return results
 
     def _batches(

@@ -35,14 +35,14 @@ def test_there_is_something_to_learn():
     assert sum(right > 0 for right in sampled) / 200 >= 0.75
 
 
-def test_the_recipe_rebuilds_the_embedded_policy(tmp_path, record_property):
+def test_the_recipe_rebuilds_the_embedded_policy(tmp_path):
     """Bit for bit on the machine that built it; elsewhere as good as it."""
     assert main(["--config", "tiny_sft", "--output_dir", str(tmp_path / "run")]) == 0
     rebuilt = tmp_path / "run" / "checkpoints" / "step-1200"
     mine, shipped = (load_file(f / "model.safetensors") for f in (rebuilt, tiny_folder()))
     assert set(mine) == set(shipped)
     equal = all(torch.equal(mine[name], shipped[name]) for name in shipped)
-    record_property("bit_equal", equal)
+    print(f"bit-equal: {equal}")
     if not equal:  # another processor rounds differently
         for temperature, n in ((0.0, 1), (1.0, 4)):
             accuracy = [sum(_samples(m, temperature, n)) / (200 * n) for m in (None, str(rebuilt))]

@@ -10,6 +10,10 @@ import time
 import pytest
 from transformers import AutoModelForCausalLM
 
+import agents.core.agent as agent_module
+import agents.core.checkpoint as checkpoint_module
+import agents.core.evaluation as evaluation_module
+from agents.core.evaluation import evaluation_starts
 from agents.vineppo import VinePPO, VinePPOConfig, main
 
 SMALL = [
@@ -108,11 +112,13 @@ def test_gsm8k_runs_with_the_same_command(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--env", "MathReson-v0"], "Did you mean: `MathReason`"),
+        (["--env", "MathReson-v0"], "Did you mean 'MathReason-v0'?"),
         (["--num_rollots", "3"], "Did you mean '--num_rollouts'?"),
         (["--num_rollouts", "0"], "num_rollouts must be >= 1, got 0 (paper: 9)"),
         (["--num_generations", "0"], "num_generations must be >= 1, got 0"),
         (["--temperature", "0"], "temperature must be > 0, got 0"),
+        (["--num_rollouts", "99999999999"], "and <= 1000000, got 99999999999"),
+        (["--max_new_tokens", "4000000000"], "and <= 1048576, got 4000000000"),
         (["--max_new_tokens", "0"], "max_new_tokens must be >= 1, got 0"),
         (["--config", "tiny_vinepo"], "Did you mean 'tiny_vineppo"),
         (["--segmenter", "newlin"], "Did you mean 'newline'?"),
@@ -120,7 +126,7 @@ def test_gsm8k_runs_with_the_same_command(tmp_path):
         (["--engine", "vlm"], "unknown engine 'vlm'"),
         (["--env", "GSM8K-v0", "--data", "/no/such/folder"], "/no/such/folder"),
         (["--max_new_tokens", "5000"], "context is 4096"),
-        (["--model", "/no/such/model"], "cannot load model '/no/such/model'"),
+        (["--model", "/no/such/model"], "cannot load model '/no/such/model': no such folder"),
     ],
 )
 def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
@@ -147,6 +153,42 @@ def test_the_defaults_are_the_papers():
     assert (config.num_rollouts, config.num_prompts, config.num_generations) == (9, 64, 8)
     assert (config.learning_rate, config.epsilon, config.beta) == (1e-6, 0.2, 1e-4)
     assert VinePPO.name == "vineppo"
+
+
+def test_nothing_is_lost_in_the_last_evaluation(tmp_path, monkeypatch):
+    """Two Ctrl-C there stop at once; the checkpoint was written before."""
+
+    def impatient(*arguments):
+        if arguments[-1] == "after":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(agent_module, "evaluate_and_report", impatient)
+    assert main([*SMALL, "--output_dir", str(tmp_path / "run")]) == 130
+    AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "checkpoints" / "step-2")
+
+
+def test_one_ctrl_c_gives_an_evaluation_up(tmp_path, monkeypatch, capsys):
+    def pressed(env, number):
+        signal.raise_signal(signal.SIGINT)
+        return evaluation_starts(env, number)
+
+    monkeypatch.setattr(evaluation_module, "evaluation_starts", pressed)
+    assert main([*SMALL, "--output_dir", str(tmp_path / "run")]) == 130
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["interrupted"], summary["iterations"]) == (True, 0)
+    assert "Ctrl-C again stops at once" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch, capsys):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint_module, "save_model", full)
+    assert main([*SMALL, "--output_dir", str(tmp_path / "run")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: cannot write the checkpoint")
+    assert "No space left on device" in error
+    assert not list((tmp_path / "run" / "checkpoints").glob("step*"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")

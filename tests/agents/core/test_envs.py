@@ -67,7 +67,7 @@ def test_any_environment_by_module_and_id():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (BaseConfig(env="MathReson-v0"), "Did you mean: `MathReason`"),
+        (BaseConfig(env="MathReson-v0"), r"Did you mean 'MathReason-v0'\?"),
         (BaseConfig(env="no_such_pkg:A-v0"), "cannot import 'no_such_pkg'"),
         (BaseConfig(env="CartPole-v1"), "CartPole-v1 lacks snapshot, restore, tokenizer"),
         (BaseConfig(env="toy:Toy-v0", prompt="x"), "takes no option 'prompt'. It takes: split, s"),

@@ -75,7 +75,7 @@ def test_the_screen_shows_phases_rows_and_a_sample() -> None:
     assert "accuracy before" in lines[2]
     assert "greedy 40.0 %" in lines[2]
     heading = (
-        "iteration  reward  eval acc.      kl  entropy  clipped  length  fresh K  tokens   time"
+        "iteration  reward  eval acc.      kl  entropy  clip frac  length  fresh K  tokens   time"
     )
     assert heading in text
     assert [int(line.split()[0]) for line in lines if line.endswith("3.5 s")] == [*range(9, 21)]
