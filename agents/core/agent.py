@@ -90,8 +90,8 @@ class Agent(ABC):
             folder: Where checkpoints go.
 
         Raises:
-            ValueError: Options that do not fit together; says which and what to change.
-            gymnasium.error.Error: Unknown environment.
+            ValueError: Options that do not fit together, or an unknown environment; says which and
+                what to change.
         """
         check_support(self.name, self.supports, config)
         self.config, self.folder = config, folder
@@ -192,7 +192,8 @@ class Agent(ABC):
             if not self._iterate(iteration, report, interrupt):
                 break
             done = iteration
-            if config.save_every and iteration % config.save_every == 0:
+            due = config.save_every > 0 and iteration % config.save_every == 0
+            if due and iteration < config.iterations:
                 self._save(iteration)
         folder = self._save(done)  # before the evaluation: nothing may be lost in it
         if done == config.iterations:
@@ -225,7 +226,7 @@ class Agent(ABC):
         batch.returns, batch.values = credit.returns, credit.token_values
         with report.phase("update", total=answers * config.updates_per_batch) as phase:
             learning_rate = self.updater.scheduler.get_last_lr()[0]
-            updated = self.update(batch, iteration, _advance(phase), interrupt.requested)
+            updated = self.update(batch, iteration, phase.advance, interrupt.requested)
         self.engine.sync_weights(self.policy.model)
         self.num_tokens += sum(len(response) for response in batch.responses)
         self.num_tokens += int(credit.metrics.get("vine/tokens", 0))
@@ -290,13 +291,6 @@ class Agent(ABC):
 def _padded_values(values: list[float], count: int) -> tuple[float, ...]:
     """Returns a value for each step: beyond a cap there is none, shown as NaN."""
     return (*values, *([math.nan] * (count - len(values)))) if values else ()
-
-
-def _advance(phase: Any) -> Callable[[int, int], None]:
-    def advance(items: int, tokens: int) -> None:
-        phase.advance(items, tokens=tokens)
-
-    return advance
 
 
 def _rollout_metrics(trajectories: Sequence[Trajectory], group: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ from gymnasium.envs.registration import load_env_creator
 
 import lang_env  # registers our ids
 from agents.core.config import TrainingConfig, env_kwargs_of
-from agents.core.loading import TINY, model_folder
+from agents.core.loading import TINY, model_folder, unloadable
 from agents.core.rollout import Start, start_of
 from agents.core.streams import generator, stream_key
 from graders.resolve import nearest
@@ -60,8 +60,8 @@ def make_env(config: TrainingConfig, split: str) -> Any:
         split: "train" or "validation".
 
     Raises:
-        ValueError: The environment does not take an option, or cannot be stepped by an engine.
-        gymnasium.error.Error: Unknown id.
+        ValueError: Unknown id, an option that the environment does not take, or an environment
+            that an engine cannot work with.
     """
     given = env_kwargs_of(config)
     known = accepted_kwargs(config.env)
@@ -95,10 +95,7 @@ def _of_model(folder: str, given: dict[str, Any]) -> dict[str, Any]:
     try:
         context = getattr(AutoConfig.from_pretrained(folder), "max_position_embeddings", None)
     except (OSError, ValueError) as error:
-        raise ValueError(
-            f"cannot load model {folder!r}: {str(error).splitlines()[0]} Pass a folder with "
-            "config.json and model.safetensors, a hub name while online, or 'tiny'."
-        ) from error
+        raise unloadable(folder, str(error).splitlines()[0]) from error
     tokenizer = load_tokenizer(given.get("tokenizer", folder))
     try:
         listed = GenerationConfig.from_pretrained(folder).eos_token_id
@@ -106,7 +103,7 @@ def _of_model(folder: str, given: dict[str, Any]) -> dict[str, Any]:
         listed = None
     stops = {tokenizer.eos_token_id, *(listed if isinstance(listed, list) else [listed])}
     return {
-        "tokenizer": folder,
+        "tokenizer": tokenizer,
         "max_length": context,
         "stop_token_ids": sorted(stop for stop in stops if stop is not None),
     }

@@ -25,6 +25,14 @@ def tiny_folder() -> Path:
     return Path(str(resources.files("agents").joinpath("assets").joinpath("tiny")))
 
 
+def unloadable(name: str, reason: str) -> ValueError:
+    """Returns the error for a model that cannot be loaded, with what to pass instead."""
+    return ValueError(
+        f"cannot load model {name!r}: {reason} Pass a folder with config.json and "
+        "model.safetensors, a hub name while online, or 'tiny'."
+    )
+
+
 def model_folder(name: str | None) -> str:
     """Returns what to load for ``--model``: the embedded policy for None and "tiny".
 
@@ -34,10 +42,7 @@ def model_folder(name: str | None) -> str:
     if name is None or name == TINY:
         return str(tiny_folder())
     if name.startswith(("/", ".", "~")) and not Path(name).expanduser().is_dir():
-        raise ValueError(
-            f"cannot load model {name!r}: no such folder. Pass a folder with config.json and "
-            "model.safetensors, a hub name while online, or 'tiny'."
-        )
+        raise unloadable(name, "no such folder.")
     return name
 
 
@@ -83,10 +88,7 @@ def load_policy(
             folder, dtype=_DTYPES[dtype], trust_remote_code=False, use_safetensors=True
         )
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"cannot load model {folder!r}: {str(error).splitlines()[0]} Pass a folder with "
-            "config.json and model.safetensors, a hub name while online, or 'tiny'."
-        ) from error
+        raise unloadable(folder, str(error).splitlines()[0]) from error
     model.to(device=pick_device(device))  # type: ignore[call-arg]
     model.train(False)
     return Policy(model, len(tokenizer))

@@ -43,7 +43,7 @@ class Phase:
         """Counts into ``state`` and, under the clock's own ``name``, into ``clock``."""
         self._state, self._clock, self._name = state, clock, name
 
-    def advance(self, items: int = 1, *, tokens: int = 0) -> None:
+    def advance(self, items: int = 1, tokens: int = 0) -> None:
         """Counts finished items and the tokens that they took."""
         self._state.done += items
         self._state.tokens += tokens
