@@ -15,11 +15,11 @@ import numpy as np
 
 from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
-from agents.core.command import command_line
 from agents.core.config import BaseConfig
 from agents.core.credit import batch_of, sample_groups, zero_spread_groups
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report, stoppable, success_of
+from agents.core.flags import command_line
 from agents.core.interrupt import Interrupt, Stopped
 from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support

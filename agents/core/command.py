@@ -21,20 +21,6 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as of a shell."""
 
 
-def command_line() -> str:
-    """Returns what the user typed to start this program, without the options.
-
-    ``python -m agents.vineppo`` for a module, ``python examples/custom_agent.py`` for a file.
-    """
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is None:
-        return f"python {sys.argv[0]}"
-    package, _, last = str(spec.name).rpartition(".")
-    if last != "__main__":
-        return f"python -m {spec.name}"
-    return " ".join(["python", "-m", package, *sys.argv[1:2]])
-
-
 class Trainer(Protocol):
     """What a command trains with."""
 

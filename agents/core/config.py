@@ -2,32 +2,20 @@
 
 The defaults are the VinePPO paper's values (arXiv 2410.01679). An algorithm inherits from
 ``BaseConfig``, adds its own fields and calls ``parse_config``.
-
-The parser is argparse built from the dataclass. transformers' HfArgumentParser was tried: it hands
-all field metadata to argparse, so that ranges and the paper's values cannot stand beside a field;
-it cannot set an optional field back to None, cannot read a JSON field, and does not check YAML.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, dataclass, fields
-from typing import Any, Literal, NoReturn, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 from agents.core.config_files import load_yaml, save_yaml
+from agents.core.flags import parse_flags
 from agents.core.loss_config import LossConfig
-from agents.core.options import (
-    Options,
-    check,
-    choices_of,
-    default_of,
-    kind_of,
-    names_of,
-    option,
-)
+from agents.core.options import Options, option
 from graders.resolve import nearest
 
 ENV_FLAGS = (
@@ -44,6 +32,7 @@ ENV_FLAGS = (
 __all__ = [
     "ENV_FLAGS",
     "BaseConfig",
+    "PlayConfig",
     "TrainingConfig",
     "command_errors",
     "env_kwargs_of",
@@ -58,11 +47,11 @@ ConfigT = TypeVar("ConfigT", bound=Options)
 
 
 @dataclass(frozen=True)
-class TrainingConfig(Options):
-    """What every training command has; every field is checked when an instance is made.
+class PlayConfig(Options):
+    """What every command has that plays a policy in an environment.
 
-    Names that a table resolves (env, engine, segmenter, grader, prompt) are checked where they are
-    resolved.
+    Every field is checked when an instance is made. Names that a table resolves (env, engine,
+    segmenter, grader, prompt) are checked where they are resolved.
     """
 
     env: str = option("MathReason-v0", "Environment id, or pkg:Env-v0 for one of your own.")
@@ -96,15 +85,31 @@ class TrainingConfig(Options):
         "float32", "Precision of the policy.", paper="bfloat16"
     )
     device: str = option("auto", "Where the policy runs: auto, cpu, cuda, cuda:1, mps.")
+    threads: int = option(0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0)
+    seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
+
+    def __post_init__(self) -> None:
+        """Checks every field; raises ValueError."""
+        super().__post_init__()
+        kind, colon, index = self.device.partition(":")
+        if kind not in _DEVICES or (colon and not index.isdecimal()):
+            raise ValueError(
+                f"device must be one of {', '.join(_DEVICES)}, or cuda:1 and the like, "
+                f"got {self.device!r}.{nearest(kind, _DEVICES)}"
+            )
+
+
+@dataclass(frozen=True)
+class TrainingConfig(PlayConfig):
+    """What every training command has."""
+
+    output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")
     gradient_checkpointing: bool = option(
         False, "Compute layers again in the backward pass: less memory, more time.", paper="true"
     )
     lora_r: int = option(0, "Rank of LoRA adapters; 0: all weights are trained.", low=0, paper="0")
     lora_alpha: int = option(32, "LoRA adapters are scaled by this over their rank.", low=1)
     bf16: bool = option(False, "Matrix products of training in bfloat16, weights in float32.")
-    threads: int = option(0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0)
-    seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
-    output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")
 
     micro_batch_size: int = option(
         16, "Answers per forward pass at most; no effect on the update.", low=1, paper="16"
@@ -136,16 +141,6 @@ class TrainingConfig(Options):
         16, "Answers per problem at a temperature above 0.", low=1, high=_MOST_ROWS, paper="16"
     )
     plain: bool = option(False, "Plain lines instead of the live view.")
-
-    def __post_init__(self) -> None:
-        """Checks every field; raises ValueError."""
-        super().__post_init__()
-        kind, colon, index = self.device.partition(":")
-        if kind not in _DEVICES or (colon and not index.isdecimal()):
-            raise ValueError(
-                f"device must be one of {', '.join(_DEVICES)}, or cuda:1 and the like, "
-                f"got {self.device!r}.{nearest(kind, _DEVICES)}"
-            )
 
 
 @dataclass(frozen=True)
@@ -215,14 +210,17 @@ def parse_config(
         ValueError: An unknown option or key, or a value that is refused; says which file and key.
         SystemExit: ``--help`` was given.
     """
-    tokens = [_underscored(token) for token in (sys.argv[1:] if argv is None else argv)]
-    namespace, rest = _parser(cls, tiny, description).parse_known_args(tokens)
-    if rest:
-        known = [f"--{name}" for name in (*names_of(cls), "config")]
-        raise ValueError(f"unknown option {rest[0]!r}.{nearest(rest[0], known)} See --help.")
-    given = vars(namespace)
-    source = given.pop("config", None)
-    flags = {name: check(cls, name, value) for name, value in given.items()}
+    base = f" Without --config and --model the base is the shipped config {tiny}." if tiny else ""
+    flags = parse_flags(
+        cls,
+        argv,
+        shared=BaseConfig,
+        shared_title="options of every training command",
+        description=description,
+        epilog="Flags win over the YAML file, the file over the defaults, which are the VinePPO "
+        f"paper's values where the help names no other.{base}",
+    )
+    source = flags.pop("config", None)
     if source is not None:
         values = load_yaml(cls, source)
     elif tiny is not None and "model" not in flags:
@@ -232,71 +230,6 @@ def parse_config(
     else:
         values = {}
     return cls(**values | flags)
-
-
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that raises instead of leaving the program."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(message)
-
-
-def _underscored(token: str) -> str:
-    """Returns ``--num-prompts=4`` as ``--num_prompts=4``; other tokens as they are."""
-    if not token.startswith("--"):
-        return token
-    name, equals, value = token[2:].partition("=")
-    return f"--{name.replace('-', '_')}{equals}{value}"
-
-
-def _parser(cls: type[Options], tiny: str | None, description: str) -> _Parser:
-    base = f" Without --config and --model the base is the shipped config {tiny}." if tiny else ""
-    module = getattr(sys.modules["__main__"], "__spec__", None)
-    parser = _Parser(
-        prog=f"python -m {module.name}" if module else None,
-        usage="%(prog)s [--config YAML] [--OPTION VALUE ...]",
-        description=description,
-        epilog=f"Flags win over the YAML file, the file over the defaults, which are "
-        f"the VinePPO paper's values where the help names no other.{base}",
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
-    )
-    parser.add_argument("--config", metavar="YAML", help="A YAML file, or a shipped config's name.")
-    own = parser.add_argument_group("options of this command")
-    shared = parser.add_argument_group("options of every training command")
-    common = {item.name for item in fields(BaseConfig)}
-    for item in fields(cls):
-        names = [f"--{name}" for name in (item.name, *item.metadata.get("aliases", ()))]
-        kind, choices = kind_of(cls, item.name), choices_of(cls, item.name)
-        settings: dict[str, Any] = {"help": _help_of(item), "dest": item.name}
-        settings["metavar"] = "|".join(choices) if choices else _METAVARS.get(kind, "NAME")
-        if kind is bool:
-            settings |= {"nargs": "?", "const": "true"}
-        elif kind is tuple:
-            settings["nargs"] = "+"
-        group = shared if item.name in common else own
-        group.add_argument(*names, **settings)
-    return parser
-
-
-def _help_of(item: Field[Any]) -> str:
-    default, paper = default_of(item), item.metadata.get("paper", "")
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    notes = [] if default in (None, {}) else [f"default: {shown}"]
-    if paper and _text_differs(paper, default):
-        notes.append(f"paper: {paper}")
-    about = str(item.metadata.get("help", ""))
-    return (about + (f" ({'; '.join(notes)})" if notes else "")).replace("%", "%%")
-
-
-def _text_differs(paper: str, default: Any) -> bool:
-    try:
-        return bool(float(paper) != default)
-    except ValueError:
-        return bool(paper != default)
-
-
-_METAVARS = {int: "N", float: "X", bool: "true|false", tuple: "X", dict: "JSON"}
 
 
 @contextmanager

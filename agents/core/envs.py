@@ -11,7 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 import lang_env  # registers our ids
-from agents.core.config import TrainingConfig, env_kwargs_of
+from agents.core.config import PlayConfig, env_kwargs_of
 from agents.core.loading import TINY, model_folder, unloadable
 from agents.core.rollout import Start, start_of
 from agents.core.streams import generator, stream_key
@@ -49,7 +49,7 @@ def accepted_kwargs(env_id: str) -> set[str] | None:
     return {parameter.name for parameter in parameters}
 
 
-def make_env(config: TrainingConfig, split: str) -> Any:
+def make_env(config: PlayConfig, split: str) -> Any:
     """Makes the unwrapped environment of a run.
 
     What the user gave is passed on as it is. Beside it, where the environment takes them: the
@@ -57,7 +57,7 @@ def make_env(config: TrainingConfig, split: str) -> Any:
 
     Args:
         config: The run's configuration.
-        split: "train" or "validation".
+        split: "train", "validation" or "test".
 
     Raises:
         ValueError: Unknown id, an option that the environment does not take, or an environment
