@@ -9,6 +9,7 @@ PPO; so is this one: PPO's loss, other advantages. The variants are switches:
 
     Dr. GRPO   --scale_rewards none --aggregation sum_constant
     DAPO       --epsilon_high 0.28 --truncated_answers mask --zero_spread resample --beta 0
+               --overlong_buffer_len N, a fifth of --max_new_tokens in its paper
     GSPO       --ratio_level sequence --aggregation sequence_mean --epsilon 3e-4 --epsilon_high 4e-4
 """
 

@@ -26,7 +26,7 @@ from agents.core.loss_config import check_support
 from agents.core.policy import Policy
 from agents.core.records import Sample
 from agents.core.reporting import Reporter
-from agents.core.rollout import Sampler, Trajectory, mark_states
+from agents.core.rollout import OverlongPenalty, Sampler, Trajectory, mark_states
 from agents.core.streams import generator
 from agents.core.update import Batch, Updater
 from agents.engines.base import make_engine
@@ -101,9 +101,18 @@ class Agent(ABC):
             config.model, self.env.tokenizer, dtype=config.dtype, device=config.device
         )
         prepared(self.policy, config)
-        self._check_context()
+        self._check_lengths()
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
-        self.sampler = Sampler(self.engine, self.env, config.seed, config.temperature, config.top_p)
+        self.sampler = Sampler(
+            self.engine,
+            self.env,
+            config.seed,
+            config.temperature,
+            config.top_p,
+            overlong=OverlongPenalty(
+                config.overlong_buffer_len, config.overlong_buffer_penalty_factor
+            ),
+        )
         self.cursor = ProblemCursor(self.env, config.num_prompts, config.seed)
         reference = self.policy.frozen_copy() if config.beta > 0 else None
         self.updater = self.make_updater(reference)
@@ -142,8 +151,8 @@ class Agent(ABC):
     ) -> tuple[list[FloatArray], dict[str, float]]:
         """Returns r_t of every token, each [T_i], and numbers to log.
 
-        The environment's reward comes with the last token; with ``kl_in=reward`` every token also
-        pays ``beta`` times its KL to the reference.
+        The answer's reward comes with the last token, the overlong penalty in it; with
+        ``kl_in=reward`` every token also pays ``beta`` times its KL to the reference.
         """
         rewards = [np.zeros(len(trajectory.response)) for trajectory in trajectories]
         for row, trajectory in zip(rewards, trajectories, strict=True):
@@ -233,6 +242,8 @@ class Agent(ABC):
         self.num_tokens += int(self.collected.get("resampled/tokens", 0))
         metrics = _rollout_metrics(trajectories, config.num_generations) | updated
         metrics |= credit.metrics | self.collected
+        if config.overlong_buffer_len:
+            metrics["rewards/overlong/mean"] = float(np.mean([t.penalty for t in trajectories]))
         metrics["learning_rate"] = float(learning_rate)
         metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
         metrics["num_tokens"] = float(self.num_tokens)
@@ -277,7 +288,13 @@ class Agent(ABC):
             reference=str(getattr(problem, "answer", "")),
         )
 
-    def _check_context(self) -> None:
+    def _check_lengths(self) -> None:
+        budget, buffer = getattr(self.env, "max_new_tokens", None), self.config.overlong_buffer_len
+        if budget is not None and buffer > budget:
+            raise ValueError(
+                f"overlong_buffer_len must be at most the answer budget, {budget} tokens, got "
+                f"{buffer}. Lower it, or raise --max_new_tokens."
+            )
         context = getattr(self.policy.model.config, "max_position_embeddings", None)
         needed = getattr(self.env, "max_prompt_tokens", 0) + getattr(self.env, "max_new_tokens", 0)
         if context is not None and getattr(self.env, "max_length", None) is None:

@@ -25,8 +25,11 @@ def temperature_label(temperature: float) -> str:
 
 
 def success_of(trajectory: Trajectory) -> float:
-    """Returns 1.0 for a solved episode: ``info["is_success"]``, else a reward above 0."""
-    return float(trajectory.info.get("is_success", trajectory.reward > 0))
+    """Returns 1.0 for a solved episode: ``info["is_success"]``, else a reward above 0.
+
+    The overlong penalty is no part of it.
+    """
+    return float(trajectory.info.get("is_success", trajectory.reward > trajectory.penalty))
 
 
 def evaluation_starts(env: Any, num_problems: int) -> list[Start]:

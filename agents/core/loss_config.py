@@ -88,6 +88,17 @@ class LossConfig(Options):
         "ended by the critic's value (PPO).",
         paper="keep",
     )
+    overlong_buffer_len: int = option(
+        0,
+        "Last tokens of the answer budget in which length costs reward, linearly (DAPO eq. 13), in "
+        "answers and value rollouts; 0: none.",
+        low=0,
+        paper="0",
+        aliases=("soft_punish_cache",),
+    )
+    overlong_buffer_penalty_factor: float = option(
+        1.0, "Reward that an answer loses which spends its whole budget.", above=0
+    )
 
     def __post_init__(self) -> None:
         """Checks every field and the pairs that do not go together; raises ValueError."""
@@ -101,6 +112,12 @@ class LossConfig(Options):
             raise ValueError(
                 f"kl_in=reward and kl_aggregation={self.kl_aggregation} do not go together: "
                 "rewards add up over an answer. Set kl_aggregation to sum."
+            )
+        if self.overlong_buffer_len > 0 and self.truncated_answers == "bootstrap":
+            raise ValueError(
+                f"overlong_buffer_len={self.overlong_buffer_len} and truncated_answers=bootstrap "
+                "do not go together: one makes the budget part of the task, the other goes on "
+                "beyond it. Set overlong_buffer_len to 0, or truncated_answers to keep or mask."
             )
 
 

@@ -38,6 +38,31 @@ class Start:
     problem_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class OverlongPenalty:
+    """DAPO's soft overlong punishment (arXiv 2503.14476, eq. 13): length costs near the budget.
+
+    It depends on what the whole episode has left, so that a rollout from a restored state pays what
+    the whole answer would.
+
+    Attributes:
+        buffer_len: The last tokens of the budget, in which it grows linearly; 0: there is none.
+        factor: What an answer pays that has spent its whole budget, in units of reward.
+
+    >>> [OverlongPenalty(4, 2.0).of(left) for left in (5, 4, 3, 0)]
+    [0.0, 0.0, -0.5, -2.0]
+    """
+
+    buffer_len: int = 0
+    factor: float = 1.0
+
+    def of(self, left: int) -> float:
+        """Returns the penalty, <= 0, of an answer that ends with ``left`` tokens to spare."""
+        if left >= self.buffer_len:
+            return 0.0
+        return (left - self.buffer_len) / self.buffer_len * self.factor
+
+
 @dataclass(slots=True)
 class Trajectory:
     """One sampled answer, played through the environment.
@@ -46,10 +71,11 @@ class Trajectory:
         start: Where it began.
         response: The sampled ids, [T].
         log_probs: The engine's log-probability of each, float64, [T].
-        reward: Sum of the environment's rewards.
+        reward: Sum of the environment's rewards, and the overlong penalty.
         terminated: Whether it ended by a stop token or string.
         truncated: Whether it ran out of budget.
-        info: The environment's last info.
+        info: The environment's last info; knows nothing of the penalty.
+        penalty: The overlong penalty in ``reward``, <= 0.
         borders: Where each step starts, as indices into ``response``; filled by ``collect``.
         states: The environment's snapshot at each border.
     """
@@ -61,6 +87,7 @@ class Trajectory:
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+    penalty: float = 0.0
     borders: list[int] = field(default_factory=list)
     states: list[Any] = field(default_factory=list)
 
@@ -76,6 +103,7 @@ class Sampler:
         temperature: Of sampling.
         top_p: Nucleus mass.
         judging: Makes a context for the time in which the environment plays and grades.
+        overlong: Part of every answer's reward.
     """
 
     engine: Engine
@@ -84,6 +112,7 @@ class Sampler:
     temperature: float
     top_p: float = 1.0
     judging: Callable[[], AbstractContextManager[Any]] = nullcontext
+    overlong: OverlongPenalty = OverlongPenalty()
 
     def sample(
         self,
@@ -122,7 +151,7 @@ class Sampler:
         groups = self.engine.generate([start.tokens for start in starts], sampling)
         with self.judging():
             return [
-                [play_out(self.env, start, completion) for completion in completions]
+                [play_out(self.env, start, completion, self.overlong) for completion in completions]
                 for start, completions in zip(starts, groups, strict=True)
             ]
 
@@ -171,8 +200,16 @@ def play_tokens(env: Any, tokens: Sequence[int]) -> tuple[float, bool, bool, dic
     return total, terminated, truncated, info
 
 
-def play_out(env: Any, start: Start, completion: Completion) -> Trajectory:
+def play_out(
+    env: Any, start: Start, completion: Completion, overlong: OverlongPenalty
+) -> Trajectory:
     """Plays one continuation to its end.
+
+    Args:
+        env: The unwrapped environment.
+        start: Where it begins.
+        completion: What the engine proposed.
+        overlong: Added to the environment's reward.
 
     Raises:
         RuntimeError: The environment did not end exactly where the engine stopped, or for another
@@ -187,9 +224,16 @@ def play_out(env: Any, start: Start, completion: Completion) -> Trajectory:
             f"{len(completion.tokens)} tokens: engine {completion.finish_reason!r}, environment "
             f"terminated={terminated}, truncated={truncated}"
         )
-    log_probs = np.asarray(completion.log_probs, dtype=np.float64)
+    penalty = overlong.of(start.budget - len(completion.tokens))
     return Trajectory(
-        start, completion.tokens, log_probs, reward, bool(terminated), bool(truncated), info
+        start,
+        completion.tokens,
+        np.asarray(completion.log_probs, dtype=np.float64),
+        reward + penalty,
+        bool(terminated),
+        bool(truncated),
+        info,
+        penalty,
     )
 
 

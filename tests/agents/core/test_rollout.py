@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from toy import DEPTH, PROMPT, ToyEngine, ToyEnv, reward_of
 
-from agents.core.rollout import Sampler, mark_states, play_out, play_tokens, start_of
+from agents.core.rollout import (
+    OverlongPenalty,
+    Sampler,
+    mark_states,
+    play_out,
+    play_tokens,
+    start_of,
+)
 from agents.engines.base import Completion
 
 
@@ -69,10 +76,11 @@ def test_a_disagreement_about_the_end_is_an_error(tokens, reason, message):
     env = ToyEnv()
     start = start_of(env, 0, index=0)
     with pytest.raises(RuntimeError, match=message):
-        play_out(env, start, Completion(tokens, [-1.0] * len(tokens), reason))
+        play_out(env, start, Completion(tokens, [-1.0] * len(tokens), reason), OverlongPenalty())
 
 
 def test_log_probs_are_kept_as_the_engine_gave_them():
     env = ToyEnv()
-    played = play_out(env, start_of(env, 0), Completion([1, 0], [-0.5, -1.5], "stop_token"))
+    completion = Completion([1, 0], [-0.5, -1.5], "stop_token")
+    played = play_out(env, start_of(env, 0), completion, OverlongPenalty())
     np.testing.assert_array_equal(played.log_probs, [-0.5, -1.5])
