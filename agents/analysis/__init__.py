@@ -1,0 +1,1 @@
+"""The value lab: what an algorithm's estimates are worth."""
