@@ -1,1 +1,1 @@
-"""The value lab: what an algorithm's estimates are worth."""
+"""The value lab: what a policy and its value estimates look like from inside."""

@@ -28,9 +28,12 @@ ENV_FLAGS = (
     "max_new_tokens",
 )
 """Fields that become keyword arguments of the environment where they are not None."""
+OF_ONE_ENV = (*(name for name in ENV_FLAGS if name != "tokenizer"), "env_kwargs")
+"""Fields that describe one environment and mean nothing for another."""
 
 __all__ = [
     "ENV_FLAGS",
+    "OF_ONE_ENV",
     "BaseConfig",
     "PlayConfig",
     "TrainingConfig",
@@ -42,7 +45,6 @@ __all__ = [
 
 _MOST_TOKENS, _MOST_ROWS = 2**20, 10**6  # beyond: memory runs out before an error comes
 _DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
-_OF_ONE_ENV = (*(name for name in ENV_FLAGS if name != "tokenizer"), "env_kwargs")
 ConfigT = TypeVar("ConfigT", bound=Options)
 
 
@@ -226,7 +228,7 @@ def parse_config(
     elif tiny is not None and "model" not in flags:
         values = load_yaml(cls, tiny)
         if flags.get("env", values.get("env")) != values.get("env"):
-            values = {key: value for key, value in values.items() if key not in _OF_ONE_ENV}
+            values = {key: value for key, value in values.items() if key not in OF_ONE_ENV}
     else:
         values = {}
     return cls(**values | flags)

@@ -24,15 +24,9 @@ def load_yaml(cls: type[Options], name: str) -> dict[str, Any]:
     Raises:
         ValueError: There is no such file, it is not a YAML mapping, or a key or value is wrong.
     """
-    source = find_config(name)
-    try:
-        content = yaml.safe_load(source.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{source}: not a YAML file: {error}") from error
-    if not isinstance(content, dict | None):
-        raise ValueError(f"{source}: must hold 'option: value' lines, got {content!r:.80}")
+    source, content = find_config(name), read_yaml(name)
     table, values = names_of(cls), {}
-    for key, value in (content or {}).items():
+    for key, value in content.items():
         if key not in table:
             raise ValueError(f"{source}: unknown key {key!r}.{nearest(str(key), table)}")
         if table[key] in values:
@@ -42,6 +36,25 @@ def load_yaml(cls: type[Options], name: str) -> dict[str, Any]:
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
     return values
+
+
+def read_yaml(name: str) -> dict[Any, Any]:
+    """Returns what a YAML file holds, unchecked.
+
+    Args:
+        name: A path, or a shipped config's name.
+
+    Raises:
+        ValueError: There is no such file, or it is not a YAML mapping.
+    """
+    source = find_config(name)
+    try:
+        content = yaml.safe_load(source.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{source}: not a YAML file: {error}") from error
+    if not isinstance(content, dict | None):
+        raise ValueError(f"{source}: must hold 'option: value' lines, got {content!r:.80}")
+    return content or {}
 
 
 def find_config(name: str) -> Traversable:

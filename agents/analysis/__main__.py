@@ -1,0 +1,41 @@
+"""``python -m agents.analysis``: lists the analyses, and runs one by name.
+
+python -m agents.analysis
+python -m agents.analysis values --run runs/NAME     # writes analysis/values.json and values.png
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from graders.resolve import nearest
+
+ANALYSES: dict[str, str] = {}
+"""What each analysis says, by name; module ``agents.analysis.NAME`` has its ``main(argv)``."""
+
+_USAGE = "usage: python -m agents.analysis NAME [--OPTION VALUE ...]\n\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the analysis that the first argument names; returns the exit status."""
+    name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
+    if name in ("-h", "--help"):
+        lines = [f"  {known:<12}{about}\n" for known, about in ANALYSES.items()]
+        sys.stdout.write(
+            f"{_USAGE}{''.join(lines)}\nEach has --help, and writes NAME.json and NAME.png.\n"
+        )
+        return 0
+    if name not in ANALYSES:
+        sys.stderr.write(
+            f"error: unknown analysis {name!r}.{nearest(name, ANALYSES)} "
+            f"Known: {', '.join(ANALYSES)}\n"
+        )
+        return 2
+    status: int = import_module(f"agents.analysis.{name}").main(rest)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
