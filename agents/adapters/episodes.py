@@ -121,7 +121,7 @@ def _some(trajectories: Sequence[Trajectory]) -> None:
         raise ValueError("a Batch needs at least one trajectory, got none")
 
 
-def _ends(trajectories: Sequence[Trajectory]) -> dict[str, NDArray[np.bool_]]:
+def _ends(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     terminated = np.array([row.terminated for row in trajectories])
     truncated = np.array([row.truncated for row in trajectories])
     return {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
