@@ -17,13 +17,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
 from agents.core.advantages import FloatArray, gae_advantages
 from agents.core.agent import Advantages, Agent
 from agents.core.command import run_training
 from agents.core.config import BaseConfig
 from agents.core.credit import batch_of
-from agents.core.critic import Critic, CriticConfig, CriticTrainer, ValueHead, explained_variance
+from agents.core.critic import (
+    CRITIC,
+    Critic,
+    CriticConfig,
+    CriticTrainer,
+    ValueHead,
+    explained_variance,
+)
 from agents.core.objective import Batch, ValueTerm
 from agents.core.policy import Policy
 from agents.core.rollout import Trajectory
@@ -68,6 +76,10 @@ class PPO(Agent):
             value=ValueTerm(head, config.vf_coef, config.cliprange_value),
             value_learning_rate=config.critic_learning_rate,
         )
+
+    def trained_beside(self) -> dict[str, nn.Module]:
+        """Returns the critic, or its head where it shares the trunk."""
+        return {} if self.critic is None else {CRITIC: self.critic.critic.trained()}
 
     def advantages(
         self,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import nn
 
 from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
@@ -129,6 +130,10 @@ class Agent(ABC):
         """Returns what trains the policy; an algorithm with a critic may add to it."""
         budget = getattr(self.env, "max_new_tokens", None)
         return Updater(self.policy, reference, self.config, budget=budget)
+
+    def trained_beside(self) -> dict[str, nn.Module]:
+        """Returns what is trained beside the policy, by the name of its file in a checkpoint."""
+        return {}
 
     @abstractmethod
     def advantages(
@@ -266,6 +271,7 @@ class Agent(ABC):
             self.env.tokenizer,
             {"agent": self.name, "seed": self.config.seed, "num_tokens": self.num_tokens},
             keep=self.config.keep_checkpoints,
+            modules=self.trained_beside(),
         )
 
     def _sample(self, trajectories: Sequence[Trajectory], credit: Advantages) -> Sample:

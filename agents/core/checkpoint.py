@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
 
 from agents.core.lora import merged
 from agents.core.policy import Policy
@@ -66,6 +68,7 @@ def save_checkpoint(
     state: Mapping[str, Any],
     *,
     keep: int = 0,
+    modules: Mapping[str, nn.Module] | None = None,
 ) -> Path:
     """Writes ``checkpoints/step-N`` and points ``checkpoints/latest`` at it.
 
@@ -79,6 +82,8 @@ def save_checkpoint(
         tokenizer: The environment's tokenizer, saved beside it.
         state: JSON values that go into ``trainer_state.json``.
         keep: How many of the newest checkpoints stay; 0: all.
+        modules: What is trained beside the policy: the weights of each go to
+            ``NAME.safetensors``.
 
     Returns:
         The checkpoint's folder.
@@ -93,6 +98,9 @@ def save_checkpoint(
     try:
         partial.mkdir(parents=True)
         save_model(policy, tokenizer, partial)
+        for name, module in (modules or {}).items():
+            weights = {key: value.contiguous() for key, value in module.state_dict().items()}
+            save_file(weights, partial / f"{name}.safetensors")
         (partial / _STATE).write_text(json.dumps({"iteration": step, **state}, indent=2) + "\n")
         partial.rename(final)
     except (OSError, SafetensorError) as error:

@@ -6,10 +6,13 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from agents.core.advantages import FloatArray
@@ -21,6 +24,9 @@ from agents.core.optimizer import make_optimizer
 from agents.core.options import Options, option
 from agents.core.policy import Policy, Sequences, selected_hidden
 from agents.core.update import micro_batches
+
+CRITIC = "critic"
+"""Name of the file, without its suffix, that holds the critic of a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,37 @@ class Critic(nn.Module):
     def apart(policy: Policy, seed: int) -> Critic:
         """Returns a critic of its own: a copy of the policy's trunk; ``seed`` makes the head."""
         return Critic(copy.deepcopy(policy.model.base_model), ValueHead(policy.model, seed))
+
+    @staticmethod
+    def loaded(folder: Path, policy: Policy) -> Critic:
+        """Returns the critic that a checkpoint holds.
+
+        Args:
+            folder: A checkpoint of PPO.
+            policy: The policy of the same checkpoint: what a shared critic has its head on.
+
+        Raises:
+            ValueError: There is none, or it does not fit the policy.
+        """
+        path = folder / f"{CRITIC}.safetensors"
+        if not path.is_file():
+            raise ValueError(
+                f"{folder} holds no critic: there is no {path.name} in it. PPO writes one, "
+                "unless its critic is constant."
+            )
+        try:
+            weights = load_file(path)
+            if any(name.startswith("trunk.") for name in weights):
+                critic = Critic.apart(policy, seed=0)
+            else:
+                head = ValueHead(policy.model, seed=0)
+                critic = Critic(policy.model.base_model, head, frozen_trunk=True)
+            critic.trained().load_state_dict(weights)
+        except (OSError, SafetensorError, RuntimeError) as error:
+            raise ValueError(
+                f"the critic in {folder} does not fit its policy: {str(error).splitlines()[0]}"
+            ) from error
+        return critic
 
     def forward(self, batch: Sequences) -> Tensor:
         """Returns V of the state before each response token, [B, T]; 0 on padding."""

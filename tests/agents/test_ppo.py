@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 from commands import SMALL, collected, flags, metrics_of
+from safetensors.torch import save_file
 
 from agents.core.credit import batch_of
+from agents.core.critic import Critic, CriticTrainer
+from agents.core.loading import load_policy
 from agents.ppo import PPO, PPOConfig, main
 
 
@@ -35,6 +38,33 @@ def test_with_lambda_1_advantages_are_rewards_minus_values(critic, tmp_path):
         assert credit.values[row] == [values[border] for border in trajectory.borders]
         if critic == "constant":
             assert set(values) == {0.5}
+
+
+@pytest.mark.parametrize("critic", ["separate", "shared"])
+def test_a_checkpoint_holds_the_critic(critic, tmp_path):
+    agent = PPO(PPOConfig(**SMALL, critic=critic), tmp_path)
+    trajectories, credit = collected(agent)
+    batch = batch_of(trajectories, credit.tokens, agent.config)
+    batch.returns, batch.values = credit.returns, credit.token_values
+    agent.update(batch, 1, lambda *_: None, lambda: False)
+    folder = agent._save(1)
+    policy = load_policy(str(folder), agent.env.tokenizer)
+    again = CriticTrainer(Critic.loaded(folder, policy), agent.config, agent.config).values(batch)
+    for mine, theirs in zip(agent.critic.values(batch), again, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_critic_that_is_missing_or_broken_is_named(tmp_path):
+    agent = PPO(PPOConfig(**SMALL, critic="constant"), tmp_path)
+    folder = agent._save(1)
+    with pytest.raises(ValueError, match="holds no critic"):
+        Critic.loaded(folder, agent.policy)
+    (folder / "critic.safetensors").write_bytes(b"no weights")
+    with pytest.raises(ValueError, match="does not fit its policy"):
+        Critic.loaded(folder, agent.policy)
+    save_file({"linear.weight": torch.zeros(1, 3)}, folder / "critic.safetensors")
+    with pytest.raises(ValueError, match="does not fit its policy"):
+        Critic.loaded(folder, agent.policy)
 
 
 def test_truncated_answers_may_bootstrap(tmp_path):
