@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.core.streams import stream_key
-from agents.engines.base import Completion, Engine, Progress, SamplingParams, silent
+from agents.engines.base import (
+    Completion,
+    Engine,
+    Progress,
+    SamplingParams,
+    SweepEngine,
+    silent,
+)
 
 
 @dataclass(slots=True)
@@ -29,6 +36,7 @@ class Start:
         budget: New tokens the environment still allows, >= 1.
         slot: Which prompt of the iteration this belongs to.
         problem_id: The problem, from ``info``.
+        written: How many of ``tokens`` are response already.
     """
 
     snapshot: Any
@@ -36,6 +44,7 @@ class Start:
     budget: int
     slot: int
     problem_id: str
+    written: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,10 @@ class Sampler:
     judging: Callable[[], AbstractContextManager[Any]] = nullcontext
     overlong: OverlongPenalty = OverlongPenalty()
 
+    def can_sweep(self) -> bool:
+        """Returns whether the engine continues states of all depths in one sweep."""
+        return isinstance(self.engine, SweepEngine) and self.engine.can_sweep()
+
     def sample(
         self,
         starts: Sequence[Start],
@@ -121,6 +134,7 @@ class Sampler:
         *,
         iteration: int,
         purpose: str,
+        shared: bool = False,
         progress: Progress = silent,
     ) -> list[list[Trajectory]]:
         """Returns answers from each start, played to their end.
@@ -131,6 +145,8 @@ class Sampler:
             n: Answers of each start, >= 1; one number for all, or one for each.
             iteration: Part of every random stream.
             purpose: Part of every random stream: "rollout", "value", "evaluation/greedy", ...
+            shared: Whether an answer counts for every start of its slot that it passes through,
+                which then gets so many fewer; only where ``can_sweep`` says so.
             progress: Called with (answers, tokens) as the engine finishes them.
 
         Raises:
@@ -147,8 +163,13 @@ class Sampler:
             ],
             stop=self.env.stop_checker,
             progress=progress,
+            written=[start.written for start in starts],
         )
-        groups = self.engine.generate([start.tokens for start in starts], sampling)
+        prompts = [start.tokens for start in starts]
+        if shared and isinstance(self.engine, SweepEngine):
+            groups = self.engine.sweep(prompts, [start.slot for start in starts], sampling)
+        else:
+            groups = self.engine.generate(prompts, sampling)
         with self.judging():
             return [
                 [play_out(self.env, start, completion, self.overlong) for completion in completions]

@@ -74,9 +74,10 @@ def monte_carlo_values(
         reuse: Whether rows that pass through a state are samples of it too; False is the paper's
             estimator.
         max_steps: Borders after this one are not valued; None: all are.
-        max_waves: With reuse, how often the engine is asked at most: shallow states come first, as
-            their rollouts may serve the deeper ones, and the last time all that still lack samples.
-            More waves generate fewer tokens.
+        max_waves: With reuse and an engine that cannot sweep, how often it is asked at most:
+            shallow states come first, as their rollouts may serve the deeper ones, and the last
+            time all that still lack samples. More waves generate fewer tokens. A sweep
+            (``SweepEngine``) generates as few as unlimited waves.
         progress: Called with (rollouts, tokens) as they finish.
 
     Raises:
@@ -94,21 +95,23 @@ def monte_carlo_values(
             _count(pool, trajectory, owner)
     fresh: list[Trajectory] = []
     rolled_out = 0
+    in_one_sweep = reuse and sampler.can_sweep()
     for number in range(1, max_waves + 1):
-        last = not reuse or number == max_waves
+        last = in_one_sweep or not reuse or number == max_waves
         wave = pool.lacking(num_rollouts, below_others=last)
         if not wave:
             break
-        rolled_out += len(wave)
         groups = sampler.sample(
             [starts[key] for key in wave],
             list(wave.values()),
             iteration=iteration,
             purpose="value",
+            shared=in_one_sweep,
             progress=progress,
         )
         for key, group in zip(wave, groups, strict=True):
             fresh.extend(group)
+            rolled_out += bool(group)
             for rollout in group:
                 if reuse:
                     _count(pool, rollout, ROLLOUT)
@@ -143,8 +146,9 @@ def _starts(
             if key not in starts:
                 above = trajectory.start
                 starts[key] = Start(
-                    snapshot, tokens_of(key), above.budget - border, above.slot, above.problem_id
-                )
+                    snapshot, tokens_of(key), above.budget - border, above.slot, above.problem_id,
+                    above.written + border,
+                )  # fmt: skip
     return starts
 
 

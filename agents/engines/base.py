@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 from graders.resolve import resolve
 
@@ -50,6 +50,8 @@ class SamplingParams:
             prompt i; a prompt gets as many continuations as it has streams, at least one.
         stop: When a response ends before its budget.
         progress: To be called with (continuations, tokens) as they finish, in all once for each.
+        written: How many of each prompt's last tokens are response already, so that a stop string
+            may begin in them; empty: none.
 
     Raises:
         ValueError: A value is out of range.
@@ -61,6 +63,24 @@ class SamplingParams:
     streams: Sequence[Sequence[int]]
     stop: StopRules
     progress: Progress = silent
+    written: Sequence[int] = ()
+
+    def response_of(self, place: int, prompt: Sequence[int], tokens: Sequence[int]) -> list[int]:
+        """Returns the response that continues prompt number ``place`` by ``tokens``.
+
+        It is what ``stop.finish`` judges.
+        """
+        written = self.written[place] if self.written else 0
+        return [*prompt[len(prompt) - written :], *tokens]
+
+    def of(self, places: Sequence[int]) -> SamplingParams:
+        """Returns the same for the prompts ``places`` alone."""
+        return replace(
+            self,
+            max_new_tokens=[self.max_new_tokens[place] for place in places],
+            streams=[self.streams[place] for place in places],
+            written=[self.written[place] for place in places] if self.written else (),
+        )
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
@@ -106,6 +126,32 @@ class Engine(Protocol):
 
     def sync_weights(self, model: Any) -> None:
         """Makes later calls use the weights of ``model``."""
+        ...
+
+
+@runtime_checkable
+class SweepEngine(Protocol):
+    """An engine that can also continue states of all depths in one sweep."""
+
+    def can_sweep(self) -> bool:
+        """Returns whether ``sweep`` works with the current model."""
+        ...
+
+    def sweep(
+        self, prompts: Sequence[Sequence[int]], trees: Sequence[int], sampling: SamplingParams
+    ) -> list[list[Completion]]:
+        """Returns continuations of each prompt where one may serve the prompts below it.
+
+        A continuation of one prompt that passes through another of the same tree (its tokens begin
+        with that prompt, and it goes on) counts as one of the other's, which then gets so many
+        fewer of its own: the first of its streams. Shallow prompts come first. What is sampled is
+        what ``generate`` would sample with the same streams.
+
+        Args:
+            prompts: States; no two the same of one tree.
+            trees: Which tree each belongs to.
+            sampling: ``streams[i]`` are as many as prompt i needs in all.
+        """
         ...
 
 

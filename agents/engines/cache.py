@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, DynamicLayer
 
 
 class ReservedLayer(DynamicLayer):
@@ -73,5 +73,93 @@ def reserved_cache(model: Any, reserve: int) -> Cache:
     cache = DynamicCache(config=model.config)
     cache.layers = [
         ReservedLayer(reserve) if type(layer) is DynamicLayer else layer for layer in cache.layers
+    ]
+    return cache
+
+
+class ForkingLayer(DynamicLayer):
+    """Rows that come and go while all have the same length; a new row is copied from a prefix.
+
+    Rows stand at places 0 .. rows - 1. Nothing moves when a row is added or its place reused.
+    """
+
+    def __init__(self, prefixes: CacheLayerMixin) -> None:
+        """Makes a layer without rows.
+
+        Args:
+            prefixes: The layer that new rows are copied from, its states [P, heads, S, size].
+        """
+        super().__init__()  # type: ignore[no-untyped-call]
+        assert prefixes.keys is not None and prefixes.values is not None
+        self._prefixes = (prefixes.keys, prefixes.values)
+        self._storage = [
+            p.new_empty((0, p.shape[1], 0, p.shape[3])) for p in (prefixes.keys, prefixes.values)
+        ]
+        self._rows = 0
+        self.lazy_initialization(*self._prefixes)
+
+    def resize(self, rows: int, length: int, reserve: int) -> None:
+        """Shows the first ``rows`` places and ``length`` tokens, and makes room for one more.
+
+        Args:
+            rows: Places in use.
+            length: Tokens of each row.
+            reserve: Further tokens to make room for if the storage is too short.
+        """
+        held, _, room, _ = self._storage[0].shape
+        if rows > held or length + 1 > room:
+            held = held if rows <= held else max(rows, 2 * held)
+            room = room if length + 1 <= room else length + 1 + reserve
+            self._storage = [_enlarged(storage, held, room) for storage in self._storage]
+        self._rows = rows
+        self._show(length)
+
+    def fork(self, places: Tensor, prefixes: Tensor, length: int) -> None:
+        """Puts the first ``length`` tokens of the rows ``prefixes`` at ``places``."""
+        for storage, source in zip(self._storage, self._prefixes, strict=True):
+            storage[places, :, :length] = source[prefixes, :, :length]
+
+    def move(self, sources: Tensor, places: Tensor, length: int) -> None:
+        """Puts the rows at ``sources`` to ``places``."""
+        for storage in self._storage:
+            storage[places, :, :length] = storage[sources, :, :length]
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Appends states of shape [rows, heads, 1, size] and returns all of them so far."""
+        length = self._length
+        for storage, states in zip(self._storage, (key_states, value_states), strict=True):
+            storage[: self._rows, :, length : length + 1] = states
+        return self._show(length + 1)
+
+    def _show(self, length: int) -> tuple[Tensor, Tensor]:
+        self._length = length
+        self.keys, self.values = (s[: self._rows, :, :length] for s in self._storage)
+        return self.keys, self.values
+
+
+def _enlarged(storage: Tensor, rows: int, room: int) -> Tensor:
+    new = storage.new_empty((rows, storage.shape[1], room, storage.shape[3]))
+    new[: storage.shape[0], :, : storage.shape[2]] = storage
+    return new
+
+
+def only_plain_layers(model: Any) -> bool:
+    """Returns whether every layer keeps all keys and values: no window, no state of its own."""
+    layers = DynamicCache(config=model.config).layers
+    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+
+
+def plain_cache(model: Any) -> Cache:
+    """Returns an empty cache of transformers for ``model``."""
+    return DynamicCache(config=model.config)
+
+
+def forking_cache(model: Any, prefixes: Cache) -> Cache:
+    """Returns a cache without rows whose rows are copied from those of ``prefixes``."""
+    cache = DynamicCache(config=model.config)
+    cache.layers = [
+        ForkingLayer(layer) for layer in prefixes.layers if isinstance(layer, CacheLayerMixin)
     ]
     return cache

@@ -7,7 +7,8 @@ leave the batch. Rows of one batch have prompts of similar length, so that littl
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -18,12 +19,17 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from agents.core.streams import uniforms
-from agents.engines.base import Completion, SamplingParams, StopRules
-from agents.engines.cache import reserved_cache
+from agents.engines.base import Completion, SamplingParams
+from agents.engines.cache import forking_cache, only_plain_layers, plain_cache, reserved_cache
+from agents.engines.sweep import Sweep
+from agents.engines.tree import StateTree
 
 _MIN_ROWS = 128  # a batch this large is closed where the prompt length changes
 _MAX_RESERVE = 256  # tokens that the cache makes room for at first
 _ENDED_SHARE = 0.2  # ended rows leave the batch when they make up this share of it
+
+Finish = Callable[[int, list[int]], str | None]
+"""(row, its new tokens) -> why it ends at the last of them, or None."""
 
 
 class _Rows:
@@ -43,12 +49,12 @@ class _Rows:
         self.tokens[self.index, step] = chosen
         self.log_probs[self.index, step] = log_probs
 
-    def end(self, step: int, chosen: Tensor, candidates: Tensor, stop: StopRules) -> None:
+    def end(self, step: int, chosen: Tensor, candidates: Tensor, finish: Finish) -> None:
         """Marks the rows that ``chosen`` ended."""
         ended = (self.budgets[self.index] == step + 1) & self.growing
         for place in torch.nonzero(candidates[chosen] & self.growing).flatten().tolist():
             row = int(self.index[place])
-            reason = stop.finish(self.tokens[row, : step + 1].tolist())
+            reason = finish(row, self.tokens[row, : step + 1].tolist())
             if reason is not None:
                 self.reasons[row] = reason
                 ended[place] = True
@@ -100,19 +106,78 @@ class HFEngine:
         self, prompts: Sequence[Sequence[int]], sampling: SamplingParams
     ) -> list[list[Completion]]:
         """Returns the continuations of each prompt, in the order of ``prompts``."""
-        was_training = self.model.training
-        self.model.eval()
         results: list[list[Completion]] = [[] for _ in prompts]
-        try:
+        with self._evaluating():
             for batch in self._batches(prompts, sampling):
                 groups = self._run([prompts[place] for place in batch], batch, sampling)
                 for place, completions in zip(batch, groups, strict=True):
                     results[place] = completions
                 num_tokens = sum(len(row.tokens) for group in groups for row in group)
                 sampling.progress(sum(map(len, groups)), num_tokens)
+        return results
+
+    def can_sweep(self) -> bool:
+        """Returns whether the model's cache can be forked: it keeps every token in every layer."""
+        return only_plain_layers(self.model)
+
+    @torch.inference_mode()
+    def sweep(
+        self, prompts: Sequence[Sequence[int]], trees: Sequence[int], sampling: SamplingParams
+    ) -> list[list[Completion]]:
+        """Returns continuations of each prompt; one serves the prompts that it passes through."""
+        results: list[list[Completion]] = [[] for _ in prompts]
+        with self._evaluating():
+            for batch in self._tree_batches(prompts, trees, sampling):
+                states = [prompts[place] for place in batch]
+                tree = StateTree(states, [trees[place] for place in batch])
+                prefixes = self._computed(tree.paths)
+                sweep = Sweep(states, tree, forking_cache(self.model, prefixes), sampling.of(batch))
+                groups = sweep.run(
+                    lambda ids, cache: self._forward(ids, cache, {}),
+                    lambda logits, keys, steps: self._sample(logits, keys, steps, sampling),
+                    self.model.device,
+                )
+                for place, completions in zip(batch, groups, strict=True):
+                    results[place] = completions
+        return results
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            yield
         finally:  # progress may raise, to stop
             self.model.train(was_training)
-        return results
+
+    def _tree_batches(
+        self, prompts: Sequence[Sequence[int]], trees: Sequence[int], sampling: SamplingParams
+    ) -> Iterator[list[int]]:
+        """Yields the places of the prompts of each batch: whole trees, the shallow ones first."""
+        places: dict[int, list[int]] = {}
+        for place, tree in enumerate(trees):
+            places.setdefault(tree, []).append(place)
+        batch: list[int] = []
+        rows = 0
+        for group in sorted(places.values(), key=lambda g: min(len(prompts[p]) for p in g)):
+            more = sum(len(sampling.streams[place]) for place in group)
+            if batch and rows + more > self.max_rows:
+                yield batch
+                batch, rows = [], 0
+            batch.extend(group)
+            rows += more
+        if batch:
+            yield batch
+
+    def _computed(self, paths: Sequence[Sequence[int]]) -> Cache:
+        """Returns the cache of the paths, right padded: what stands left never sees padding."""
+        longest = max(len(path) for path in paths)
+        ids = torch.zeros((len(paths), longest), dtype=torch.long)
+        for row, path in enumerate(paths):
+            ids[row, : len(path)] = torch.tensor(list(path), dtype=torch.long)
+        cache = plain_cache(self.model)
+        self._forward(ids.to(self.model.device), cache, {"logits_to_keep": 1})
+        return cache
 
     def _batches(
         self, prompts: Sequence[Sequence[int]], sampling: SamplingParams
@@ -176,10 +241,17 @@ class HFEngine:
         rows = _Rows(keys, budgets[source], device)
         candidates = torch.zeros(self.vocab_size, dtype=torch.bool, device=device)
         candidates[list(sampling.stop.stop_candidates)] = True
+        sources = source.tolist()
+
+        def finish(row: int, tokens: list[int]) -> str | None:
+            place = places[sources[row]]
+            return sampling.stop.finish(sampling.response_of(place, prompts[sources[row]], tokens))
+
         for step in range(longest):
-            chosen, log_probs = self._sample(logits, keys, step, sampling)
+            steps = np.array(step, dtype=np.uint64)
+            chosen, log_probs = self._sample(logits, keys, steps, sampling)
             rows.record(step, chosen, log_probs)
-            rows.end(step, chosen, candidates, sampling.stop)
+            rows.end(step, chosen, candidates, finish)
             if not bool(rows.growing.any()):
                 break
             if rows.crowded():
@@ -200,7 +272,7 @@ class HFEngine:
         self,
         logits: Tensor,
         keys: NDArray[np.uint64],
-        step: int,
+        positions: NDArray[np.uint64],
         sampling: SamplingParams,
     ) -> tuple[Tensor, Tensor]:
         """Returns the chosen ids [B] and their log-probabilities [B]; logits are [B, >= V]."""
@@ -209,7 +281,7 @@ class HFEngine:
         if sampling.temperature == 0:
             chosen = scores.argmax(-1)
         else:
-            draws = torch.from_numpy(uniforms(keys, np.array(step, dtype=np.uint64)))
+            draws = torch.from_numpy(uniforms(keys, positions))
             chosen = sample_inverse(scores, draws.to(scores.device), sampling.top_p)
         return chosen, scores.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
 

@@ -1,11 +1,13 @@
 """The two-token MDP of ``agents.analysis.exact`` under short names."""
 
+from toy import by_levels
+
 from agents.analysis.choices import outcomes
 from agents.analysis.exact import PROMPT, TableEngine, TableEnv, two_token_mdp
 
 __all__ = [
-    "DEPTH", "MDP", "PROMPT", "REWARDS", "ExactEngine", "ExactEnv", "chance_of_one", "outcomes",
-    "score", "true_gradient", "value",
+    "DEPTH", "MDP", "PROMPT", "REWARDS", "ExactEngine", "ExactEnv", "SweepingExactEngine",
+    "chance_of_one", "outcomes", "score", "true_gradient", "value",
 ]  # fmt: skip
 
 MDP = two_token_mdp()
@@ -39,3 +41,11 @@ class ExactEnv(TableEnv):
 class ExactEngine(TableEngine):
     def __init__(self, chooser, lump="none"):
         super().__init__(MDP, chooser, lump)
+
+
+class SweepingExactEngine(ExactEngine):
+    def can_sweep(self):
+        return True
+
+    def sweep(self, prompts, trees, sampling):
+        return by_levels(self, prompts, trees, sampling)

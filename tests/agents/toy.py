@@ -6,6 +6,7 @@ offers snapshot and restore and nothing more than Gymnasium's interface besides 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import gymnasium as gym
@@ -141,3 +142,31 @@ class ToyEngine:
             tokens.append(token)
             log_probs.append(float(np.log(p[token])))
         return Completion(tokens, log_probs, "stop_token" if tokens[-1] == 0 else "length")
+
+
+def by_levels(engine, prompts, trees, sampling):
+    """A sweep by its definition: shallow states first, each gets what rows from above leave it."""
+    groups, rows = [[] for _ in prompts], []
+    for place in sorted(range(len(prompts)), key=lambda place: len(prompts[place])):
+        tree, tokens = trees[place], list(prompts[place])
+        passing = sum(
+            t == tree and len(row) > len(tokens) and row[: len(tokens)] == tokens for t, row in rows
+        )
+        one = sampling.of([place])
+        if streams := one.streams[0][: max(0, len(one.streams[0]) - passing)]:
+            (groups[place],) = engine.generate([tokens], replace(one, streams=[streams]))
+        rows += [(tree, tokens + row.tokens) for row in groups[place]]
+    return groups
+
+
+class SweepingToyEngine(ToyEngine):
+    """The same with a sweep."""
+
+    sweeps = 0
+
+    def can_sweep(self):
+        return True
+
+    def sweep(self, prompts, trees, sampling):
+        self.sweeps += 1
+        return by_levels(self, prompts, trees, sampling)

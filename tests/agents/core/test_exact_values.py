@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from exact import PROMPT, ExactEngine, ExactEnv, outcomes, score, true_gradient, value
+from exact import (
+    PROMPT,
+    ExactEngine,
+    ExactEnv,
+    SweepingExactEngine,
+    outcomes,
+    score,
+    true_gradient,
+    value,
+)
 
 from agents.core.advantages import capped_values, spread_advantages, stepwise_advantages
 from agents.core.rollout import Sampler, mark_states, start_of
@@ -10,13 +19,15 @@ from agents.core.sample_pool import tokens_of
 from agents.core.values import monte_carlo_values, state_keys
 
 
-def _expected_gradient(k, *, group=2, reuse=True, segment=None, advantages=None, **settings):
+def _expected_gradient(
+    k, *, group=2, reuse=True, segment=None, advantages=None, engine=ExactEngine, **settings
+):
     """Returns the expectation of the policy gradient, and how many outcomes there are."""
     env = ExactEnv() if segment is None else ExactEnv(segment)
     advantages = advantages or _plain
 
     def run(chooser):
-        sampler = Sampler(ExactEngine(chooser), env, 0, 1.0)
+        sampler = Sampler(engine(chooser), env, 0, 1.0)
         trajectories = sampler.sample([start_of(env, 0)], group, iteration=1, purpose="x")[0]
         for trajectory in trajectories:
             mark_states(env, trajectory)
@@ -61,9 +72,12 @@ def test_the_papers_estimator_is_unbiased():
     assert count == 512
 
 
-@pytest.mark.parametrize("max_waves", [1, 2, 3])
-def test_reuse_is_unbiased(max_waves):
-    bias, count = _bias(1, max_waves=max_waves)
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_waves": 1}, {"max_waves": 2}, {"max_waves": 3}, {"engine": SweepingExactEngine}],
+)
+def test_reuse_is_unbiased(settings):
+    bias, count = _bias(1, **settings)
     assert bias < 1e-12
     assert count > 100
 

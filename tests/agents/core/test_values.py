@@ -1,9 +1,12 @@
 """Monte-Carlo values on an MDP whose values are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from toy import (
     PROMPT,
+    SweepingToyEngine,
     ToyEngine,
     ToyEnv,
     all_responses,
@@ -81,6 +84,36 @@ def test_reuse_fills_up_to_k_and_spends_less():
     for owner, trajectory in enumerate(trajectories):
         for key in state_keys(trajectory):
             assert len(shared.pool.rewards(key, owner)) >= 4
+
+
+def test_an_engine_that_can_sweep_is_asked_once_and_spends_what_unlimited_waves_do():
+    sampler, trajectories = _collect(num_prompts=3, group=4)
+    waves = monte_carlo_values(sampler, trajectories, 3, iteration=1, max_waves=99)
+    engine = SweepingToyEngine()
+    sweeping = replace(sampler, engine=engine)
+    sweep = monte_carlo_values(sweeping, trajectories, 3, iteration=1)
+    assert engine.sweeps == 1
+    assert sweep.metrics.keys() == waves.metrics.keys()
+    for one, two in zip(sweep.values, waves.values, strict=True):
+        assert one == pytest.approx(two, abs=1e-12)
+    assert sweep.metrics == pytest.approx(waves.metrics)
+    assert 0 < sweep.metrics["vine/tokens"]
+    few = monte_carlo_values(sampler, trajectories, 3, iteration=1, max_waves=1)
+    assert sweep.metrics["vine/tokens"] < few.metrics["vine/tokens"]
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_waves_take_the_place_of_a_sweep(reuse, monkeypatch):
+    """The paper's estimator shares nothing; and an engine may say that it cannot sweep."""
+    sampler, trajectories = _collect()
+    engine = SweepingToyEngine()
+    if reuse:
+        monkeypatch.setattr(engine, "can_sweep", lambda: False)
+    sweeping = replace(sampler, engine=engine)
+    estimates = monte_carlo_values(sweeping, trajectories, 2, iteration=1, reuse=reuse)
+    assert engine.sweeps == 0
+    plain = monte_carlo_values(sampler, trajectories, 2, iteration=1, reuse=reuse)
+    assert estimates.values == plain.values
 
 
 def test_an_answer_never_uses_itself_but_a_duplicate_counts():
