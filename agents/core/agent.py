@@ -217,7 +217,6 @@ class Agent(ABC):
             "num_tokens": self.num_tokens,
         }
         extra["next"] = [
-            f"tensorboard --logdir {self.folder}",
             f"{command_line()} --config {self.folder / 'config.yaml'} "
             f"--model {folder} --output_dir {self.folder}-more",
         ]

@@ -13,6 +13,7 @@ import torch
 from agents.core.config import TrainingConfig, command_errors, parse_config
 from agents.core.interrupt import Interrupt
 from agents.core.loading import TINY
+from agents.core.loggers import resolve_logger
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.run_folder import prepare_run_folder
@@ -68,11 +69,16 @@ def run_training(
 
     with command_errors():
         config = parse_config(config_class, argv, tiny=tiny, description=description)
+        own_logger = ":" in config.logger
+        if not own_logger:
+            resolve_logger(config.logger)
         folder = prepare_run_folder(config, trainer_class.name)
         if config.threads:
             torch.set_num_threads(config.threads)
         try:
             trainer = trainer_class(config, folder)
+            if own_logger:  # only now: what it imports may break an engine that is not built yet
+                resolve_logger(config.logger)
         except BaseException:
             with suppress(OSError):
                 folder.rmdir()  # nothing was run: leave no empty folder behind

@@ -143,6 +143,12 @@ class TrainingConfig(PlayConfig):
         16, "Answers per problem at a temperature above 0.", low=1, high=_MOST_ROWS, paper="16"
     )
     plain: bool = option(False, "Plain lines instead of the live view.")
+    logger: str = option(
+        "tensorboard",
+        "What gets the metrics beside metrics.jsonl: tensorboard, wandb, none, or pkg.mod:attr, "
+        "called as attr(folder, config), for a tianshou logger.",
+        aliases=("report_to",),
+    )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The reporter: every number of a run goes to the screen, the run folder and TensorBoard.
+"""The reporter: every number of a run goes to the screen, the run folder and the logger.
 
 ::
 
@@ -26,6 +26,7 @@ from typing import Any, Self
 from rich.console import Console
 
 from agents.core.live import LiveView
+from agents.core.loggers import WRITES_EVENTS
 from agents.core.options import Options
 from agents.core.records import Interval, PhaseClock, Sample, accuracy_interval
 from agents.core.run_folder import RunFiles, prepare_run_folder
@@ -154,7 +155,7 @@ class Reporter:
         return self.clock.run("grade")
 
     def iteration(self, metrics: Mapping[str, Any]) -> None:
-        """Ends an iteration: a line in ``metrics.jsonl``, TensorBoard, a row of the table.
+        """Ends an iteration: a line in ``metrics.jsonl``, the logger, a row of the table.
 
         An evaluation made since the last iteration is in it as ``eval/greedy``, ``eval/T=1``, ...
         """
@@ -171,7 +172,7 @@ class Reporter:
         self._view.sample(sample, self._current)
 
     def evaluation(self, label: str, results: Mapping[str, Interval]) -> None:
-        """Shows accuracies by kind of decoding, and sends them to TensorBoard.
+        """Shows accuracies by kind of decoding, and sends them to the logger.
 
         Args:
             label: ``before`` and ``after`` frame the training and go to the summary; any other
@@ -194,10 +195,12 @@ class Reporter:
 
         Args:
             summary: More entries for the file, which win over the reporter's own; ``next``, a list
-                of commands to type next, is shown and not written.
+                of commands to type next, is shown after TensorBoard's and not written.
         """
         entries = dict(summary)
-        commands = entries.pop("next", [f"tensorboard --logdir {self._folder}"])
+        commands = entries.pop("next", [])
+        if getattr(self._config, "logger", None) in WRITES_EVENTS:
+            commands = [f"tensorboard --logdir {self._folder}", *commands]
         seconds = time.perf_counter() - self._started[0]
         cpu_seconds = time.process_time() - self._started[1]
         before, after = (self._evaluations.get(label, {}) for label in _AROUND_TRAINING)

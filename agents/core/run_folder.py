@@ -1,9 +1,8 @@
-"""A run's folder: ``config.yaml``, ``metrics.jsonl``, ``samples.jsonl``, TensorBoard, summary."""
+"""A run's folder: ``config.yaml``, ``metrics.jsonl``, ``samples.jsonl``, summary, logger."""
 
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import re
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agents.core.config import save_yaml
+from agents.core.loggers import GuardedLogger
 from agents.core.options import Options
 
 _SIGNS_OF_A_RUN = ("config.yaml", "metrics.jsonl", "checkpoints", "summary.json")
-_LOG = logging.getLogger(__name__)
 
 
 def prepare_run_folder(config: Options, agent: str, *, root: str = "runs") -> Path:
@@ -78,11 +77,11 @@ class RunFiles:
         save_yaml(config, folder / "config.yaml")
         self._metrics = (folder / "metrics.jsonl").open("a", encoding="utf-8")
         self._samples = (folder / "samples.jsonl").open("a", encoding="utf-8")
-        self._board: Any = None
-        self._board_works = True
+        name = getattr(config, "logger", "none")
+        self._logger = GuardedLogger(name, folder, config)
 
     def metrics(self, iteration: int, metrics: Mapping[str, Any]) -> None:
-        """Appends one line to ``metrics.jsonl``, and the same numbers to TensorBoard."""
+        """Appends one line to ``metrics.jsonl``, and gives the same numbers to the logger."""
         _write_line(self._metrics, {"iteration": iteration} | dict(metrics))
         self.scalars(iteration, metrics)
 
@@ -91,22 +90,10 @@ class RunFiles:
         _write_line(self._samples, {"iteration": iteration} | dict(sample))
 
     def scalars(self, iteration: int, values: Mapping[str, Any]) -> None:
-        """Writes numbers to TensorBoard; a failure is logged once and never stops the run."""
-        if not self._board_works:
-            return
-        try:
-            if self._board is None:
-                from torch.utils.tensorboard import SummaryWriter
-
-                self._board = SummaryWriter(str(self.folder))
-            for name, value in values.items():
-                number = plain_value(value)
-                if isinstance(number, int | float):
-                    self._board.add_scalar(name, number, iteration)
-            self._board.flush()
-        except Exception as error:
-            self._board_works = False
-            _LOG.warning("TensorBoard stopped working, the run goes on without it: %s", error)
+        """Gives finite numbers to the logger."""
+        plain = {name: plain_value(value) for name, value in values.items()}
+        numbers = {name: value for name, value in plain.items() if isinstance(value, int | float)}
+        self._logger.write(iteration, numbers)
 
     def summary(self, summary: Mapping[str, Any]) -> None:
         """Writes ``summary.json``: complete or not at all."""
@@ -117,9 +104,7 @@ class RunFiles:
         """Closes all files; closing twice does nothing more."""
         self._metrics.close()
         self._samples.close()
-        if self._board is not None and self._board_works:
-            self._board.close()
-        self._board_works = False
+        self._logger.close()
 
 
 def write_atomically(path: Path, text: str) -> None:

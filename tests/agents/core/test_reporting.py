@@ -104,7 +104,8 @@ def test_plain_lines_are_the_same_at_any_width_and_hold_no_escape_code(folder: P
     assert rows[0].startswith("iteration 1/2: reward 0.250, kl 0.0001, left ")
     assert rows[1] == "iteration 2/2: reward 0.500, eval acc. 0.500, kl 0.0001, left 0:00"
     assert "  accuracy T=1: 30.0 % (20.0 to 40.0) -> 50.0 % (40.0 to 60.0), +20.0 points" in lines
-    assert lines[-2:] == [f"saved in {folder}", "next: do that"]
+    tensorboard = f"next: tensorboard --logdir {folder}"
+    assert lines[-3:] == [f"saved in {folder}", tensorboard, "next: do that"]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_a_broken_tensorboard_is_said_once_and_stops_nothing(
             files.metrics(iteration, {"reward": 0.5})
     files.close()
     assert [record.message for record in caplog.records] == [
-        "TensorBoard stopped working, the run goes on without it: no space left"
+        "logger tensorboard stopped working, the run goes on without it: OSError: no space left"
     ]
     assert len(read_lines(tmp_path / "metrics.jsonl")) == 2
 
