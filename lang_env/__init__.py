@@ -23,9 +23,6 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "MathReason-v0": {
         "problems": "ledger",
         "prompt": "plain",
-        "grader": "gsm8k",
-        "max_prompt_tokens": 160,
-        "max_new_tokens": 160,
     },
     "GSM8K-v0": {
         "problems": "gsm8k",

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from graders import Grade, get_grader
+from graders import Grade, Grader, get_grader
 from lang_env.mdp import TokenMDP
 from lang_env.pool import ProblemPool
+from lang_env.problem import Longest, Problem, ProblemSet
 from lang_env.prompts import PromptTemplate, get_prompt
 from lang_env.segmenters import Segmenter, get_segmenter
 from lang_env.sources import Problems, load_problems
@@ -21,6 +22,10 @@ from lang_env.tokenizers import Tokenizer, load_tokenizer
 MOST_TOKENS = 2**20
 """Largest token budget: an observation has a place for each token."""
 
+_DEFAULT_TOKENS = 512  # budget where neither the user nor the source names one
+_SPARE = 2  # tokens beyond one a character of ASCII text
+_EMPTY = Problem("", "", "")
+
 
 def build_mdp(
     problems: Problems,
@@ -28,11 +33,11 @@ def build_mdp(
     data: str | Path | None = None,
     split: str = "train",
     tokenizer: str | Tokenizer = "builtin",
-    grader: str | Callable[[str, str], Grade | float] = "gsm8k",
+    grader: str | Callable[[str, str], Grade | float] | None = None,
     prompt: str | PromptTemplate = "plain",
     segmenter: str | Segmenter = "newline",
-    max_prompt_tokens: int = 512,
-    max_new_tokens: int = 512,
+    max_prompt_tokens: int | None = None,
+    max_new_tokens: int | None = None,
     max_length: int | None = None,
     stop_token_ids: Sequence[int] | None = None,
     stop: str | Sequence[str] | None = None,
@@ -45,6 +50,12 @@ def build_mdp(
     Raises:
         ValueError: A name is unknown or a value out of range.
     """
+    vocabulary = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    template = get_prompt(prompt)
+    source = load_problems(problems, data=data, split=split, level=level)
+    suited = _suited_budgets(source, template, vocabulary)
+    max_prompt_tokens = suited[0] if max_prompt_tokens is None else max_prompt_tokens
+    max_new_tokens = suited[1] if max_new_tokens is None else max_new_tokens
     for name, value in (
         ("max_prompt_tokens", max_prompt_tokens),
         ("max_new_tokens", max_new_tokens),
@@ -63,19 +74,17 @@ def build_mdp(
     ):
         if not math.isfinite(reward):
             raise ValueError(f"{name} must be a finite number, got {reward}")
-    vocabulary = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    template = get_prompt(prompt)
     if stop_token_ids is None:
         stop_token_ids = () if vocabulary.eos_token_id is None else (vocabulary.eos_token_id,)
     strings = template.stop if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
     longest = max_prompt_tokens
     if max_length is not None:
         longest = min(longest, max_length - 1)
-    source = load_problems(problems, data=data, split=split, level=level)
+    own_grader: Grader | None = getattr(source, "grader", None)
     return TokenMDP(
         pool=ProblemPool(source, template, vocabulary, longest),
         tokenizer=vocabulary,
-        grader=get_grader(grader),
+        grader=own_grader if grader is None and own_grader else get_grader(grader or "gsm8k"),
         segmenter=get_segmenter(segmenter),
         stop_checker=StopChecker(vocabulary, stop_token_ids, strings),
         max_prompt_tokens=max_prompt_tokens,
@@ -86,3 +95,18 @@ def build_mdp(
         split=split,
         padding=array("i", [vocabulary.pad_token_id or 0]) * (max_prompt_tokens + max_new_tokens),
     )
+
+
+def _suited_budgets(
+    source: ProblemSet, template: PromptTemplate, tokenizer: Tokenizer
+) -> tuple[int, int]:
+    """Returns the prompt and answer budgets that hold every problem and solution of a source.
+
+    Its texts are ASCII, which never has more tokens than characters.
+    """
+    longest: Longest | None = getattr(source, "longest", None)
+    if longest is None:
+        return _DEFAULT_TOKENS, _DEFAULT_TOKENS
+    around = len(template.encode(_EMPTY, tokenizer))
+    behind = len(tokenizer.encode(template.target(_EMPTY))) + 1  # the stop token
+    return longest.question + around + _SPARE, longest.solution + behind + _SPARE

@@ -74,11 +74,11 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         data: str | Path | None = None,
         split: str = "train",
         tokenizer: str | Tokenizer = "builtin",
-        grader: str | Callable[[str, str], Grade | float] = "gsm8k",
+        grader: str | Callable[[str, str], Grade | float] | None = None,
         prompt: str | PromptTemplate = "plain",
         segmenter: str | Segmenter = "newline",
-        max_prompt_tokens: int = 512,
-        max_new_tokens: int = 512,
+        max_prompt_tokens: int | None = None,
+        max_new_tokens: int | None = None,
         max_length: int | None = None,
         stop_token_ids: Sequence[int] | None = None,
         stop: str | Sequence[str] | None = None,
@@ -90,18 +90,19 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         """Builds the environment; names are looked up here.
 
         Args:
-            problems: A source ("ledger", "chain", "gsm8k", ...), ``"pkg.mod:attr"``, a ProblemSet
-                or a sequence of Problem.
+            problems: A source ("ledger", "word", "gsm8k", ...), a list of sources to mix,
+                ``"pkg.mod:attr"``, a ProblemSet or a sequence of Problem.
             data: Local folder or file of a source that reads one.
             split: "train", "validation" or "test".
             tokenizer: "builtin", a folder or hub name, or a Tokenizer.
             grader: "gsm8k", "exact", ..., ``"pkg.mod:attr"`` or a callable
-                ``(completion, answer) -> Grade | float``.
+                ``(completion, answer) -> Grade | float``; None: the source's own, else "gsm8k".
             prompt: "plain", "gsm8k", "math", ``"pkg.mod:attr"`` or a PromptTemplate.
             segmenter: "newline", "newline_paper", "fixed_tokens:16", ``"pkg.mod:attr"`` or a
                 Segmenter.
-            max_prompt_tokens: Longest prompt; longer ones are left out of a finite source.
-            max_new_tokens: Longest response.
+            max_prompt_tokens: Longest prompt; longer ones are left out of a finite source. None:
+                what the procedural source's longest question needs, 512 for other sources.
+            max_new_tokens: Longest response. None: what its longest worked solution needs, or 512.
             max_length: Longest prompt and response together (the model's context); None: no limit.
             stop_token_ids: Ids that end a response; None: the tokenizer's EOS.
             stop: Strings that end a response; None: those of the prompt template.

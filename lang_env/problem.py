@@ -30,12 +30,41 @@ class Problem:
     subject: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Longest:
+    """The longest texts of a set, from which an environment takes its default budgets.
+
+    Attributes:
+        question: Most characters of a question.
+        solution: Most characters of a worked solution.
+    """
+
+    question: int
+    solution: int
+
+    def holds(self, question: str, solution: str) -> bool:
+        """Returns whether neither text is longer."""
+        return len(question) <= self.question and len(solution) <= self.solution
+
+    def __or__(self, other: Longest) -> Longest:
+        """Returns what holds the texts of both.
+
+        >>> Longest(10, 20) | Longest(5, 30)
+        Longest(question=10, solution=30)
+        """
+        return Longest(max(self.question, other.question), max(self.solution, other.solution))
+
+
 @runtime_checkable
 class ProblemSet(Protocol):
     """Where an environment gets its problems from.
 
     A finite set has a length in ``num_problems`` and indices ``0 .. num_problems - 1``. A generator
     has ``num_problems = None`` and answers every index >= 0, always with the same problem.
+
+    A set may have three attributes more: ``longest`` (a ``Longest``), from which the default token
+    budgets follow; ``levels``, all levels of its source, for a curriculum; and ``grader``, which
+    judges where the environment is given none.
     """
 
     @property

@@ -9,19 +9,26 @@ from typing import Any
 
 from graders.resolve import nearest, resolve
 from lang_env.problem import Problem, ProblemList, ProblemSet
+from lang_env.sources.mixture import Mixture
 
 SOURCES = {
     "chain": "lang_env.sources.procedural:chain",
+    "fractions": "lang_env.sources.procedural:fractions",
+    "gcd_lcm": "lang_env.sources.procedural:gcd_lcm",
     "gsm8k": "lang_env.sources.gsm8k:gsm8k",
     "ledger": "lang_env.sources.procedural:ledger",
+    "linear": "lang_env.sources.procedural:linear",
     "programs": "lang_env.sources.procedural:programs",
+    "remainders": "lang_env.sources.procedural:remainders",
+    "sequences": "lang_env.sources.procedural:sequences",
+    "word": "lang_env.sources.procedural:word",
 }
 """Short names of the sources, each with the function that makes the problem set."""
 
 SPLITS = ("train", "validation", "test")
 """The parts of a source; training reads the first, and tunes on the second."""
 
-Problems = str | ProblemSet | Sequence[Problem] | Callable[..., ProblemSet]
+Problems = str | Sequence[str] | ProblemSet | Sequence[Problem] | Callable[..., ProblemSet]
 """What ``problems=`` takes."""
 
 
@@ -35,9 +42,10 @@ def load_problems(
     """Returns the problem set that ``problems`` stands for.
 
     Args:
-        problems: A key of ``SOURCES``, ``"pkg.mod:attr"``, a function that makes a problem set
-            (called with those of ``split``, ``data`` and ``level`` that it names), a ProblemSet,
-            or a sequence of Problem. The last two have no splits: they are used for each.
+        problems: A key of ``SOURCES``, ``"pkg.mod:attr"``, a list of such names (an equal mixture;
+            a name given twice comes twice as often), a function that makes a problem set (called
+            with those of ``split``, ``data`` and ``level`` that it names), a ProblemSet, or a
+            sequence of Problem. The last two have no splits: they are used for each.
         data: Folder or file, for a source that reads one.
         split: "train", "validation" or "test".
         level: Difficulty, for a source that has levels.
@@ -47,11 +55,21 @@ def load_problems(
 
     >>> load_problems("ledger", level=2).problem(0).level
     '2'
+    >>> mixture = load_problems(["word", "linear"], level=1)
+    >>> [mixture.problem(index).subject for index in range(4)]
+    ['word', 'linear', 'word', 'linear']
     """
     if split not in SPLITS:
         raise ValueError(
             f"unknown split {split!r}.{nearest(str(split), SPLITS)} Known: {', '.join(SPLITS)}"
         )
+    if isinstance(problems, list | tuple) and problems and isinstance(problems[0], str):
+        names = [str(name) for name in problems]
+        parts = {
+            name: load_problems(name, data=data, split=split, level=level)
+            for name in dict.fromkeys(names)
+        }
+        return Mixture(parts, names)
     given = {name: value for name, value in (("data", data), ("level", level)) if value is not None}
     source: Any = resolve(problems, SOURCES, "problems") if isinstance(problems, str) else problems
     if callable(source) and (isinstance(source, type) or not isinstance(source, ProblemSet)):

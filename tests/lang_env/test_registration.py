@@ -54,6 +54,20 @@ def test_every_level_of_the_procedural_families_fits(problems, level):
         assert result[1:4] == (1.0, True, False)
 
 
+def test_default_budgets_are_those_of_the_source():
+    ledger = gym.make("MathReason-v0").unwrapped
+    assert (ledger.max_prompt_tokens, ledger.max_new_tokens) == (160, 160)
+    word = gym.make("MathReason-v0", problems="word", level=4, prompt="gsm8k").unwrapped
+    around = len(word.tokenizer.encode(word.prompt.text(lang_env.Problem("", "", ""))))
+    assert word.max_prompt_tokens == 1 + around + 220 + 2
+    mixed = gym.make("MathReason-v0", problems=["linear", "remainders"], level=3).unwrapped
+    assert (mixed.max_prompt_tokens, mixed.max_new_tokens) == (2 + 56 + 2, 240 + 1 + 2)
+    given = gym.make("MathReason-v0", problems="word", max_new_tokens=9).unwrapped
+    assert given.max_new_tokens == 9
+    listed = gym.make("MathReason-v0", problems=[lang_env.Problem("p", "1+1?", "2")]).unwrapped
+    assert (listed.max_prompt_tokens, listed.max_new_tokens) == (512, 512)
+
+
 def test_specs_are_plain_data():
     for name in lang_env.ENVIRONMENTS:
         spec = gym.spec(name)

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from graders.resolve import nearest
-from lang_env.problem import Problem
+from lang_env.problem import Longest, Problem
 
 SPLITS = ("train", "validation", "test")
 _MAX_INDEX = 2**31
 _MAX_DRAWS = 10_000
+
+Draw = Callable[[np.random.Generator], tuple[str, str, str]]
+"""Maps a random generator to ``(question, answer, solution)``, all ASCII."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One difficulty of a family.
+
+    Attributes:
+        draw: Makes its problems.
+        longest: What they are cut to: a longer question or solution is drawn again.
+    """
+
+    draw: Draw
+    longest: Longest
 
 
 def split_of(question: str) -> str:
@@ -32,6 +49,9 @@ class ProceduralSet:
 
     Attributes:
         num_problems: None, as the set has no end.
+        family: The family's name.
+        levels: All levels that the family has.
+        longest: No question or solution of this level is longer.
     """
 
     num_problems: None = None
@@ -39,27 +59,34 @@ class ProceduralSet:
     def __init__(
         self,
         family: str,
-        draw: Callable[[np.random.Generator], tuple[str, str, str]],
+        levels: Mapping[int, Level],
         *,
         split: str,
-        level: int,
+        level: int | None,
+        default: int,
     ) -> None:
         """Stores the generator.
 
         Args:
             family: The family's name, part of each problem's id.
-            draw: Maps a random generator to ``(question, answer, solution)``.
+            levels: What it draws at each level.
             split: "train", "validation" or "test".
-            level: Difficulty, part of each problem's id and random stream.
+            level: Difficulty, part of each problem's id and random stream; None: ``default``.
+            default: The level where none is asked for.
 
         Raises:
-            ValueError: Unknown split.
+            ValueError: Unknown split or level.
         """
         if split not in SPLITS:
             raise ValueError(
                 f"unknown split {split!r}.{nearest(split, SPLITS)} Known: {', '.join(SPLITS)}"
             )
-        self._family, self._draw, self._split, self._level = family, draw, split, level
+        self._level = default if level is None else level
+        if isinstance(level, bool) or self._level not in levels:
+            raise ValueError(f"level must be one of {sorted(levels)}, got {level!r}")
+        self.family, self.levels = family, tuple(sorted(levels))
+        self._draw, self.longest = levels[self._level].draw, levels[self._level].longest
+        self._split = split
         self._stream = int.from_bytes(hashlib.blake2b(family.encode(), digest_size=4).digest())
 
     def problem(self, index: int) -> Problem:
@@ -69,22 +96,42 @@ class ProceduralSet:
         rng = np.random.default_rng([self._stream, self._level, index, SPLITS.index(self._split)])
         for _ in range(_MAX_DRAWS):
             question, answer, solution = self._draw(rng)
-            if split_of(question) == self._split:
+            if split_of(question) == self._split and self.longest.holds(question, solution):
                 break
         else:
             raise RuntimeError(
-                f"family {self._family!r} at level {self._level} has no {self._split} question in "
+                f"family {self.family!r} at level {self._level} has no {self._split} question in "
                 f"{_MAX_DRAWS} draws; its questions are too few to split"
             )
         return Problem(
-            id=f"{self._family}/{self._split}/{self._level}/{index}",
+            id=f"{self.family}/{self._split}/{self._level}/{index}",
             question=question,
             answer=answer,
             solution=solution,
             level=str(self._level),
-            subject=self._family,
+            subject=self.family,
         )
 
     def sample(self, rng: np.random.Generator) -> Problem:
         """Draws an index uniformly and returns its problem."""
         return self.problem(int(rng.integers(_MAX_INDEX)))
+
+
+def between(rng: np.random.Generator, low: int, high: int) -> int:
+    """Draws a whole number from ``low`` to ``high``, both included."""
+    return int(rng.integers(low, high + 1))
+
+
+def nonzero(rng: np.random.Generator, most: int) -> int:
+    """Draws a whole number from -``most`` to ``most`` that is not 0."""
+    size = between(rng, 1, most)
+    return size if rng.random() < 0.5 else -size
+
+
+def worked(lines: list[str], answer: object) -> str:
+    r"""Returns a solution: its lines, then the answer line.
+
+    >>> worked(["3 + 4 = 7"], 7)
+    '3 + 4 = 7\n#### 7'
+    """
+    return "\n".join([*lines, f"#### {answer}"])

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from lang_env.sources.procedural.base import ProceduralSet
+from lang_env.problem import Longest
+from lang_env.sources.procedural.base import Level, ProceduralSet
 from lang_env.sources.procedural.program import Program, Statement, worked_solution
 
 CHAIN_LEVELS = {1: 4, 2: 6, 3: 9, 4: 16}
@@ -43,11 +44,16 @@ def _draw_either(rng: np.random.Generator, level: int) -> tuple[str, str, str]:
     return _draw(rng, *LEDGER_LEVELS[level])
 
 
-def _checked_level(level: int | None, levels: dict[int, object], default: int) -> int:
-    level = default if level is None else level
-    if level not in levels:
-        raise ValueError(f"level must be one of {sorted(levels)}, got {level!r}")
-    return level
+_PROGRAM = Longest(question=156, solution=157)  # in the plain prompt: 160 tokens each
+_CHAIN = {
+    level: Level(partial(_draw, variables=1, operations=operations), _PROGRAM)
+    for level, operations in CHAIN_LEVELS.items()
+}
+_LEDGER = {
+    level: Level(partial(_draw, variables=variables, operations=operations), _PROGRAM)
+    for level, (variables, operations) in LEDGER_LEVELS.items()
+}
+_EITHER = {level: Level(partial(_draw_either, level=level), _PROGRAM) for level in LEDGER_LEVELS}
 
 
 def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
@@ -61,11 +67,7 @@ def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     >>> len(problem.question.splitlines()), len(problem.solution.splitlines())
     (5, 6)
     """
-    level = _checked_level(level, dict(CHAIN_LEVELS), default=2)
-    operations = CHAIN_LEVELS[level]
-    return ProceduralSet(
-        "chain", partial(_draw, variables=1, operations=operations), split=split, level=level
-    )
+    return ProceduralSet("chain", _CHAIN, split=split, level=level, default=2)
 
 
 def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
@@ -79,10 +81,7 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     >>> len(problem.question.splitlines()), problem.answer in "0123456789"
     (7, True)
     """
-    level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
-    variables, operations = LEDGER_LEVELS[level]
-    draw = partial(_draw, variables=variables, operations=operations)
-    return ProceduralSet("ledger", draw, split=split, level=level)
+    return ProceduralSet("ledger", _LEDGER, split=split, level=level, default=2)
 
 
 def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet:
@@ -92,6 +91,4 @@ def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet
         split: "train", "validation" or "test"; no question is in two of them.
         level: 1 to 4, see ``ledger`` and ``chain`` (default 2).
     """
-    level = _checked_level(level, dict(LEDGER_LEVELS), default=2)
-    draw = partial(_draw_either, level=level)
-    return ProceduralSet("programs", draw, split=split, level=level)
+    return ProceduralSet("programs", _EITHER, split=split, level=level, default=2)
