@@ -12,7 +12,9 @@ from importlib import import_module
 
 from graders.resolve import nearest
 
-ANALYSES: dict[str, str] = {}
+ANALYSES = {
+    "values": "Predicted against true values: rollouts, reuse, a critic, group means.",
+}
 """What each analysis says, by name; module ``agents.analysis.NAME`` has its ``main(argv)``."""
 
 _USAGE = "usage: python -m agents.analysis NAME [--OPTION VALUE ...]\n\n"

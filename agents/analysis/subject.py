@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 from agents.core.config import ENV_FLAGS, OF_ONE_ENV, PlayConfig
 from agents.core.config_files import load_yaml, read_yaml
+from agents.core.critic import CRITIC, Critic
 from agents.core.envs import ProblemCursor, make_env, valid_indices
 from agents.core.loading import TINY, load_policy
-from agents.core.options import check, option
+from agents.core.loss_config import LossConfig
+from agents.core.options import check, default_of, field_of, option
 from agents.core.policy import Policy
-from agents.core.rollout import Sampler, Start
+from agents.core.rollout import OverlongPenalty, Sampler, Start
 from agents.engines.base import make_engine
 
 _FROM_RUN = {"env", "env_kwargs", *ENV_FLAGS, "dtype", "temperature", "top_p"}
@@ -122,10 +124,22 @@ class Subject:
             raise UnsuitableError(f"{error}{hint}") from error
 
     def sampler(self, policy: Policy, *, temperature: float | None = None) -> Sampler:
-        """Returns what samples answers of ``policy``, at the subject's temperature or another."""
-        engine = make_engine(self.config.engine, policy.model, policy.vocab_size)
-        heat = self.config.temperature if temperature is None else temperature
-        return Sampler(engine, self.env, self.config.seed, heat, self.config.top_p)
+        """Returns what samples answers of ``policy``, at the subject's temperature or another.
+
+        Rewards are those of the run, its overlong penalty in them.
+        """
+        config = self.config
+        engine = make_engine(config.engine, policy.model, policy.vocab_size)
+        heat = config.temperature if temperature is None else temperature
+        overlong = OverlongPenalty(
+            self._loss_option("overlong_buffer_len"),
+            self._loss_option("overlong_buffer_penalty_factor"),
+        )
+        return Sampler(engine, self.env, config.seed, heat, config.top_p, overlong=overlong)
+
+    def _loss_option(self, name: str) -> Any:
+        default = default_of(field_of(LossConfig, name))
+        return check(LossConfig, name, self.run_options.get(name, default))
 
     def about(self) -> dict[str, Any]:
         """Returns what it is, for the head of a JSON file."""
@@ -208,3 +222,21 @@ def checkpoints_of(run: Path) -> list[Checkpoint]:
         if step.isdecimal() and (folder / "config.json").is_file():
             found.append(Checkpoint(int(step), str(folder), folder))
     return sorted(found, key=lambda checkpoint: checkpoint.iteration)
+
+
+def critic_of(checkpoint: Checkpoint, policy: Policy) -> Critic | None:
+    """Returns the critic that a checkpoint holds, or None.
+
+    Args:
+        checkpoint: Of a run.
+        policy: The policy of the same checkpoint.
+
+    Raises:
+        UnsuitableError: There is one, but it does not fit the policy.
+    """
+    if checkpoint.folder is None or not (checkpoint.folder / f"{CRITIC}.safetensors").is_file():
+        return None
+    try:
+        return Critic.loaded(checkpoint.folder, policy)
+    except ValueError as error:
+        raise UnsuitableError(str(error)) from error
