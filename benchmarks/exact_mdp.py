@@ -139,12 +139,14 @@ CONTROLS = [
 ]
 """What must fail the check that the unbiased estimators pass."""
 
+LINES = ("a", "\n", "b")
+SENTENCES = ("So we add all of them.", " Then it is nine times", " and a bit more")
 TEXTS = {
-    "newline": ("a", "\n", "b"),
-    "newline_paper": ("a", "\n", "b"),
-    "sentences": ("Add.", " So x", " and y"),
-    "latex_sentences": ("Then we add all of them.", " So it is nine times", " and a bit more"),
-    "fixed_tokens:2": ("a", "b", "c"),
+    "newline": LINES,
+    "newline_paper": LINES,
+    "sentences": SENTENCES,
+    "latex_sentences": SENTENCES,
+    "fixed_tokens:2": LINES,
 }
 """Texts of the three ids, for the table of segmenters."""
 
