@@ -31,6 +31,23 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
         "max_prompt_tokens": 1024,
         "max_new_tokens": 512,
     },
+    "MATH-v0": {
+        "problems": "math",
+        "prompt": "math",
+        "grader": "math",
+        "segmenter": "sentences",
+        "max_prompt_tokens": 4608,
+        "max_new_tokens": 1024,
+    },
+    "MATH500-v0": {
+        "problems": "math500",
+        "split": "test",
+        "prompt": "math",
+        "grader": "math",
+        "segmenter": "sentences",
+        "max_prompt_tokens": 4608,
+        "max_new_tokens": 1024,
+    },
 }
 """Our ids and their default options; each can be overridden in ``gym.make``."""
 

@@ -44,6 +44,9 @@ def build_mdp(
     unfinished_reward: float = 0.0,
     undecided_reward: float = 0.0,
     level: int | str | None = None,
+    levels: int | str | Sequence[int | str] | None = None,
+    subjects: str | Sequence[str] | None = None,
+    partition: str | None = None,
 ) -> TokenMDP:
     """Builds the fixed part of an environment; see ``TokenEnv`` for the options.
 
@@ -52,7 +55,15 @@ def build_mdp(
     """
     vocabulary = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     template = get_prompt(prompt)
-    source = load_problems(problems, data=data, split=split, level=level)
+    source = load_problems(
+        problems,
+        split=split,
+        data=data,
+        level=level,
+        levels=levels,
+        subjects=subjects,
+        partition=partition,
+    )
     suited = _suited_budgets(source, template, vocabulary)
     max_prompt_tokens = suited[0] if max_prompt_tokens is None else max_prompt_tokens
     max_new_tokens = suited[1] if max_new_tokens is None else max_new_tokens

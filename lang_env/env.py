@@ -85,6 +85,9 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         unfinished_reward: float = 0.0,
         undecided_reward: float = 0.0,
         level: int | str | None = None,
+        levels: int | str | Sequence[int | str] | None = None,
+        subjects: str | Sequence[str] | None = None,
+        partition: str | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Builds the environment; names are looked up here.
@@ -98,7 +101,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             grader: "gsm8k", "exact", ..., ``"pkg.mod:attr"`` or a callable
                 ``(completion, answer) -> Grade | float``; None: the source's own, else "gsm8k".
             prompt: "plain", "gsm8k", "math", ``"pkg.mod:attr"`` or a PromptTemplate.
-            segmenter: "newline", "newline_paper", "fixed_tokens:16", ``"pkg.mod:attr"`` or a
+            segmenter: "newline", "sentences", "fixed_tokens:16", ..., ``"pkg.mod:attr"`` or a
                 Segmenter.
             max_prompt_tokens: Longest prompt; longer ones are left out of a finite source. None:
                 what the procedural source's longest question needs, 512 for other sources.
@@ -108,7 +111,10 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             stop: Strings that end a response; None: those of the prompt template.
             unfinished_reward: Reward of a truncated response.
             undecided_reward: Reward where the grader could not decide.
-            level: Difficulty, for sources that have levels.
+            level: Difficulty, for procedural sources.
+            levels: Levels of a data set to keep, such as [1, 2]; None: all.
+            subjects: Subjects of a data set to keep; None: all.
+            partition: "paper" or "original", how MATH is split.
             render_mode: "human" (drawn at every reset, step and play), "ansi" or None.
 
         Raises:
@@ -130,6 +136,9 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             unfinished_reward=unfinished_reward,
             undecided_reward=undecided_reward,
             level=level,
+            levels=levels,
+            subjects=subjects,
+            partition=partition,
         )
         self.render_mode = checked_render_mode(render_mode, self.metadata["render_modes"])
         self.observation_space = observation_space(self.mdp)

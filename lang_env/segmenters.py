@@ -11,13 +11,13 @@ comes after it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import takewhile
 
 from graders.resolve import resolve
+from lang_env.decoding import token_borders, token_texts
+from lang_env.latex_sentences import cut_latex_sentences
+from lang_env.sentences import cut_sentences
 from lang_env.tokenizers import Tokenizer
 
 _FIXED = "fixed_tokens"
@@ -53,23 +53,6 @@ def split_at(tokens: Sequence[int], borders: Sequence[int]) -> list[list[int]]:
     return [list(tokens[begin:end]) for begin, end in zip(borders, ends, strict=bool(borders))]
 
 
-class _Texts(dict[int, str]):
-    """Id -> its text on its own, decoded when first asked for."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, token: int) -> str:
-        text = self[token] = self._tokenizer.decode([token])
-        return text
-
-
-@lru_cache(maxsize=16)
-def _texts(tokenizer: Tokenizer) -> _Texts:
-    return _Texts(tokenizer)
-
-
 def cut_newline(tokens: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     r"""Cuts right after a newline, once the step holds something that is not blank.
 
@@ -81,7 +64,7 @@ def cut_newline(tokens: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     >>> [tokenizer.decode(piece) for piece in split_at(tokens, cut_newline(tokens, tokenizer))]
     ['\n1+2=3\n', '\n3+4=7\n', '#### 7']
     """
-    texts = _texts(tokenizer)  # type: ignore[arg-type]  # tokenizers are hashable
+    texts = token_texts(tokenizer)  # type: ignore[arg-type]  # tokenizers are hashable
     borders, blank = [0], True
     for place, token in enumerate(tokens, start=1):
         head, newline, tail = texts[token].rpartition("\n")
@@ -123,28 +106,6 @@ def cut_newline_paper(tokens: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     return sorted(border for border in borders if border < len(tokens))
 
 
-def token_borders(cuts: Sequence[int], tokens: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    r"""Maps places in the decoded text to borders; a place inside a token moves to its end.
-
-    Args:
-        cuts: Numbers of characters of the text.
-        tokens: The response.
-        tokenizer: Decodes it.
-
-    >>> from lang_env.tokenizers import load_tokenizer
-    >>> tokenizer = load_tokenizer("builtin")
-    >>> token_borders([1, 3, 4], tokenizer.encode("€ the\n"), tokenizer)
-    [3, 4, 4]
-    """
-    text = tokenizer.decode(list(tokens))
-
-    def covered(count: int) -> int:
-        pairs = zip(tokenizer.decode(list(tokens[:count])), text, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-    return [bisect_left(range(len(tokens)), cut, key=covered) for cut in cuts]
-
-
 def fixed_tokens(size: int) -> Segmenter:
     """Returns the causal segmenter ``fixed_tokens:SIZE``: a border every ``size`` tokens.
 
@@ -162,10 +123,16 @@ def fixed_tokens(size: int) -> Segmenter:
 
 NEWLINE = Segmenter("newline", True, cut_newline)
 NEWLINE_PAPER = Segmenter("newline_paper", False, cut_newline_paper)
+SENTENCES = Segmenter("sentences", True, cut_sentences)
+LATEX_SENTENCES = Segmenter("latex_sentences", False, cut_latex_sentences)
+EVERY_TOKEN = Segmenter("every_token", True, lambda tokens, _: [*range(len(tokens))])
 
 SEGMENTERS = {
+    "every_token": "lang_env.segmenters:EVERY_TOKEN",
+    "latex_sentences": "lang_env.segmenters:LATEX_SENTENCES",
     "newline": "lang_env.segmenters:NEWLINE",
     "newline_paper": "lang_env.segmenters:NEWLINE_PAPER",
+    "sentences": "lang_env.segmenters:SENTENCES",
 }
 """Short names of the segmenters; ``fixed_tokens:16`` (any size) is one more."""
 

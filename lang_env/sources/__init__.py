@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from graders.resolve import nearest, resolve
@@ -18,6 +17,8 @@ SOURCES = {
     "gsm8k": "lang_env.sources.gsm8k:gsm8k",
     "ledger": "lang_env.sources.procedural:ledger",
     "linear": "lang_env.sources.procedural:linear",
+    "math": "lang_env.sources.math:math",
+    "math500": "lang_env.sources.math:math500",
     "programs": "lang_env.sources.procedural:programs",
     "remainders": "lang_env.sources.procedural:remainders",
     "sequences": "lang_env.sources.procedural:sequences",
@@ -35,23 +36,21 @@ Problems = str | Sequence[str] | ProblemSet | Sequence[Problem] | Callable[..., 
 def load_problems(
     problems: Problems,
     *,
-    data: str | Path | None = None,
     split: str = "train",
-    level: int | str | None = None,
+    **options: Any,
 ) -> ProblemSet:
     """Returns the problem set that ``problems`` stands for.
 
     Args:
         problems: A key of ``SOURCES``, ``"pkg.mod:attr"``, a list of such names (an equal mixture;
             a name given twice comes twice as often), a function that makes a problem set (called
-            with those of ``split``, ``data`` and ``level`` that it names), a ProblemSet, or a
-            sequence of Problem. The last two have no splits: they are used for each.
-        data: Folder or file, for a source that reads one.
+            with ``options``, and with ``split`` if it names it), a ProblemSet, or a sequence of
+            Problem. The last two have no splits: they are used for each.
         split: "train", "validation" or "test".
-        level: Difficulty, for a source that has levels.
+        options: Those of the source, such as ``data``, ``level`` or ``levels``; None: not given.
 
     Raises:
-        ValueError: Unknown name or split, or a source that does not take ``data`` or ``level``.
+        ValueError: Unknown name or split, or an option that the source does not take.
 
     >>> load_problems("ledger", level=2).problem(0).level
     '2'
@@ -65,12 +64,9 @@ def load_problems(
         )
     if isinstance(problems, list | tuple) and problems and isinstance(problems[0], str):
         names = [str(name) for name in problems]
-        parts = {
-            name: load_problems(name, data=data, split=split, level=level)
-            for name in dict.fromkeys(names)
-        }
+        parts = {name: load_problems(name, split=split, **options) for name in dict.fromkeys(names)}
         return Mixture(parts, names)
-    given = {name: value for name, value in (("data", data), ("level", level)) if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
     source: Any = resolve(problems, SOURCES, "problems") if isinstance(problems, str) else problems
     if callable(source) and (isinstance(source, type) or not isinstance(source, ProblemSet)):
         return _made(source, problems, given, split)
@@ -87,7 +83,10 @@ def _made(maker: Any, name: Problems, given: dict[str, Any], split: str) -> Prob
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     for option in given:
         if not takes_all and option not in parameters:
-            raise ValueError(f"problems={name!r:.60} takes no {option}, got {given[option]!r}")
+            raise ValueError(
+                f"problems={name!r:.60} takes no {option}, got {given[option]!r}."
+                f"{nearest(option, parameters)} It takes: {', '.join(parameters)}"
+            )
     if takes_all or "split" in parameters:
         given = {**given, "split": split}
     return _checked(maker(**given), name)

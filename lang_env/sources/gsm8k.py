@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graders.resolve import nearest
 from lang_env.problem import Problem, ProblemList
+from lang_env.sources.files import folder_rows, hub_rows, text_of
 
 HUB_NAME = "openai/gsm8k"
 NUM_TRAIN = 7_100
@@ -39,7 +39,11 @@ def gsm8k(*, data: str | Path | None = None, split: str = "train") -> ProblemLis
     if split not in _FILES:
         raise ValueError(f"unknown split {split!r}.{nearest(split, _FILES)} Known: {[*_FILES]}")
     part = _FILES[split]
-    rows = _from_hub(part) if data is None else _from_folder(Path(data), part)
+    rows = (
+        hub_rows(HUB_NAME, ["main"], part, _FOLDER)
+        if data is None
+        else folder_rows(Path(data), part, "GSM8K", _FOLDER)
+    )
     problems = [problem_from(row, f"{part}/{i}", where) for i, (where, row) in enumerate(rows)]
     if part == "train":
         cut = min(NUM_TRAIN, len(problems) - len(problems) // 20)
@@ -66,51 +70,14 @@ def problem_from(row: Mapping[str, Any], name: str, where: str) -> Problem:
     >>> problem.id, problem.answer, problem.solution
     ('gsm8k/train/0', '2', 'It is 1+1=2.\n#### 2')
     """
-    for column in _COLUMNS:
-        if not isinstance(row.get(column), str):
-            raise ValueError(
-                f"{where}: column {column!r} is missing or no text; has {sorted(map(str, row))}"
-            )
-    _, mark, answer = row["answer"].rpartition("####")
+    question, solution = (text_of(row, column, where) for column in _COLUMNS)
+    _, mark, answer = solution.rpartition("####")
     if not mark or not answer.strip():
-        raise ValueError(f"{where}: 'answer' must end in '#### number', got {row['answer']!r:.80}")
+        raise ValueError(f"{where}: 'answer' must end in '#### number', got {solution!r:.80}")
     return Problem(
         id=f"gsm8k/{name}",
-        question=row["question"],
+        question=question,
         answer=answer.strip(),
-        solution=_MARKS.sub("", row["answer"]),
+        solution=_MARKS.sub("", solution),
         subject="gsm8k",
     )
-
-
-def _from_folder(folder: Path, part: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    path = folder / f"{part}.jsonl"
-    if not path.is_file():
-        what = f"{path} does not exist" if folder.is_dir() else f"{folder} is no folder"
-        raise ValueError(f"cannot read GSM8K: {what}; data must be {_FOLDER}")
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            where = f"{path}, line {number}"
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise ValueError(f"{where}: no JSON object: {error}") from error
-            if not isinstance(row, dict):
-                raise ValueError(f"{where}: expected a JSON object, got {type(row).__name__}")
-            yield where, row
-
-
-def _from_hub(part: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    try:
-        from datasets import load_dataset  # type: ignore[import-untyped]
-
-        rows = load_dataset(HUB_NAME, "main", split=part)
-    except Exception as error:  # datasets raises what its many back ends raise
-        raise ValueError(
-            f"cannot load {HUB_NAME}: {type(error).__name__}: {error} - pass data=FOLDER (--data "
-            f"FOLDER on the command line), {_FOLDER}, or be online with the datasets package."
-        ) from error
-    for number, row in enumerate(rows):
-        yield f"{HUB_NAME}, {part}, row {number}", row

@@ -14,13 +14,14 @@ from gymnasium.utils.env_checker import check_env
 import lang_env
 
 DATA = os.environ.get("LANG_ENV_DATA")
+needs_data = pytest.mark.skipif(
+    not DATA, reason="LANG_ENV_DATA names no folder with the public data sets"
+)
 IDS = [
     pytest.param("MathReason-v0", {}),
-    pytest.param(
-        "GSM8K-v0",
-        {"data": f"{DATA}/gsm8k"},
-        marks=pytest.mark.skipif(not DATA, reason="LANG_ENV_DATA names no folder with GSM8K"),
-    ),
+    pytest.param("GSM8K-v0", {"data": f"{DATA}/gsm8k"}, marks=needs_data),
+    pytest.param("MATH-v0", {"data": f"{DATA}/math"}, marks=needs_data),
+    pytest.param("MATH500-v0", {"data": f"{DATA}/math500"}, marks=needs_data),
 ]
 
 

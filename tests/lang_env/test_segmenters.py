@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lang_env.decoding import token_borders
 from lang_env.segmenters import (
     SEGMENTERS,
     Segmenter,
     fixed_tokens,
     get_segmenter,
     split_at,
-    token_borders,
 )
 from lang_env.tokenizers import load_tokenizer
 
