@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from commands import SMALL, collected, flags, metrics_of
-from exact import DEPTH, ExactEngine, ExactEnv, chance_of_one, outcomes, score
-from toy import ToyEngine, ToyEnv, reward_of
+from toy import DEPTH, PROMPT, ToyEngine, ToyEnv, by_levels, probabilities, reward_of
 from trl.rewards import get_soft_overlong_punishment
 
+from agents.analysis.choices import outcomes
 from agents.core.advantages import stepwise_advantages
 from agents.core.credit import batch_of
 from agents.core.evaluation import success_of
@@ -66,42 +66,54 @@ def test_a_rollout_pays_as_the_whole_answer_would():
     assert {(1, 2), (2, 3)} <= seen
 
 
-class StoppingEnv(ExactEnv):
-    """Ends at a 0; reward 1 for two or three tokens, so that length matters to both terms."""
+class ChoosingEngine:
+    """Samples 0 (which ends an answer) or 1 through a chooser; may continue states in a sweep."""
 
-    def step(self, action):
-        self.response += (action,)
-        done, cut = action == 0, len(self.response) == DEPTH and action != 0
-        return None, _score(self.response) if done or cut else 0.0, done, cut, {}
+    def __init__(self, chooser, sweeps):
+        self.chooser, self.sweeps = chooser, sweeps
 
+    def can_sweep(self):
+        return self.sweeps
 
-class StoppingEngine(ExactEngine):
+    def sweep(self, prompts, trees, sampling):
+        return by_levels(self, prompts, trees, sampling)
+
+    def sync_weights(self, model):
+        pass
+
+    def generate(self, prompts, sampling):
+        pairs = zip(prompts, sampling.streams, strict=True)
+        return [[self._continue(tuple(p[len(PROMPT) :])) for _ in keys] for p, keys in pairs]
+
     def _continue(self, prefix):
         tokens = []
         while len(prefix) + len(tokens) < DEPTH and 0 not in tokens:
-            tokens.append(self.chooser.choose(chance_of_one((*prefix, *tokens))))
+            tokens.append(self.chooser.choose(_chances((*prefix, *tokens))))
         return Completion(tokens, [0.0] * len(tokens), "length" if tokens[-1] else "stop_token")
 
 
 ANSWERS = [(0,), (1, 0), (1, 1, 0), (1, 1, 1)]
 
 
-def _score(response):
-    return float(len(response) > 1)
+def _chances(prefix):
+    zero, one, _ = probabilities(prefix)
+    return zero / (zero + one), one / (zero + one)
 
 
-def _chance(response):
-    chances = (chance_of_one(response[:t]) for t in range(len(response)))
-    return np.prod([p if a else 1 - p for p, a in zip(chances, response, strict=True)])
+def _score(prefix, token):
+    """Gradient of log pi with respect to the logit of 1 after each prefix, which is all ones."""
+    gradient = np.zeros(DEPTH)
+    gradient[len(prefix)] = token - _chances(prefix)[1]
+    return gradient
 
 
-@pytest.mark.parametrize("reuse", [True, False])
-def test_values_and_gradient_contain_it_exactly(reuse):
+@pytest.mark.parametrize(("reuse", "sweeps"), [(False, False), (True, False), (True, True)])
+def test_values_and_gradient_contain_it_exactly(reuse, sweeps):
     """Every joint outcome is enumerated: V and its gradient are those of score plus penalty."""
-    env = StoppingEnv()
+    env = ToyEnv()
 
     def run(chooser):
-        sampler = Sampler(StoppingEngine(chooser), env, 0, 1.0, overlong=PENALTY)
+        sampler = Sampler(ChoosingEngine(chooser, sweeps), env, 0, 1.0, overlong=PENALTY)
         rows = sampler.sample([start_of(env, 0)], 2, iteration=1, purpose="x")[0]
         for row in rows:
             mark_states(env, row)
@@ -110,19 +122,23 @@ def test_values_and_gradient_contain_it_exactly(reuse):
         for row, values in zip(rows, estimates.values, strict=True):
             numbers = stepwise_advantages(row.borders, len(row.response), values, row.reward)
             steps = enumerate(row.response)
-            gradient += sum(numbers[t] * score(row.response[:t], token) for t, token in steps) / 2
+            gradient += sum(numbers[t] * _score(row.response[:t], token) for t, token in steps) / 2
         return np.append(gradient, estimates.values[0][0])
 
     found = sum(chance * result for chance, result in outcomes(run))
-    worth = {answer: _score(answer) + BY_LENGTH[len(answer)] for answer in ANSWERS}
-    value = sum(_chance(answer) * worth[answer] for answer in ANSWERS)
+    chances = {
+        answer: np.prod([_chances(answer[:t])[token] for t, token in enumerate(answer)])
+        for answer in ANSWERS
+    }
+    worth = {answer: reward_of(answer) + BY_LENGTH[len(answer)] for answer in ANSWERS}
+    value = sum(chances[answer] * worth[answer] for answer in ANSWERS)
     gradient = sum(
-        _chance(answer) * worth[answer] * score(answer[:t], token)
+        chances[answer] * worth[answer] * _score(answer[:t], token)
         for answer in ANSWERS
         for t, token in enumerate(answer)
     )
     np.testing.assert_allclose(found, np.append(gradient, value), atol=1e-12)
-    assert abs(value - sum(_chance(answer) * _score(answer) for answer in ANSWERS)) > 0.05
+    assert abs(value - sum(chances[answer] * reward_of(answer) for answer in ANSWERS)) > 0.05
 
 
 @pytest.fixture(scope="module")
