@@ -49,6 +49,7 @@ class GRPO(Agent):
 
     name = "grpo"
     supports = SHARED_ADVANTAGE
+    needs_states = False
     config: GRPOConfig
 
     def advantages(

@@ -49,6 +49,7 @@ class PPO(Agent):
 
     name = "ppo"
     supports = frozenset({"kl_in=reward", "truncated_answers=bootstrap"})
+    needs_states = False
     config: PPOConfig
 
     def __init__(self, config: PPOConfig, folder: Path) -> None:
@@ -99,11 +100,7 @@ class PPO(Agent):
         )
         metrics["critic/explained_variance"] = explained_variance(values, returns)
         metrics["critic/value_mean"] = float(np.concatenate(values).mean())
-        at_borders = [
-            [float(row[border]) for border in trajectory.borders]
-            for row, trajectory in zip(values, trajectories, strict=True)
-        ]
-        return Advantages(advantages, metrics, at_borders, returns, values)
+        return Advantages(advantages, metrics, [[] for _ in values], returns, values)
 
     def update(
         self,

@@ -63,6 +63,7 @@ class RLOO(Agent):
 
     name = "rloo"
     supports = SHARED_ADVANTAGE
+    needs_states = False
     config: RLOOConfig
 
     def advantages(

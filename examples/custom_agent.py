@@ -31,6 +31,7 @@ class Fading(Agent):
     """The answer's reward over its group's mean, less of it for each token before the last."""
 
     name = "fading"
+    needs_states = False  # no advantage here depends on where a step ends
     config: FadingConfig
 
     def advantages(

@@ -42,7 +42,8 @@ class Advantages:
         metrics: Numbers to log.
         values: V of the state at each border, if the algorithm estimates it; else empty lists.
         returns: What a critic should say before each token, each [T_i]; empty without a critic.
-        token_values: What it says now, each [T_i]; empty without a critic.
+        token_values: What it says now, each [T_i]; empty without a critic. Shown in samples
+            if ``values`` is empty.
     """
 
     tokens: list[FloatArray]
@@ -74,6 +75,8 @@ class Agent(ABC):
         name: What the algorithm is called in folders and reports.
         supports: Which of the settings that not every algorithm can honour it does, as
             "switch=value"; see ``agents/core/loss_config.py``.
+        needs_states: Whether ``advantages`` reads the trajectories' borders and states. False
+            spares cutting and replaying every answer.
         config: Its options.
         env: The unwrapped training environment.
         policy: What is trained.
@@ -82,6 +85,7 @@ class Agent(ABC):
 
     name: ClassVar[str] = "agent"
     supports: ClassVar[frozenset[str]] = frozenset()
+    needs_states: ClassVar[bool] = True
 
     def __init__(self, config: BaseConfig, folder: Path) -> None:
         """Builds environments, policy, reference, engine and optimizer.
@@ -146,7 +150,7 @@ class Agent(ABC):
 
         Args:
             trajectories: The iteration's answers: ``num_generations`` of each prompt in turn, with
-                borders and states.
+                borders and states if ``needs_states``.
             iteration: From 1; part of the random streams of further rollouts.
             progress: To be called with (rollouts, tokens) as further rollouts finish.
         """
@@ -188,13 +192,14 @@ class Agent(ABC):
         return self.updater.update(batch, rng, progress=progress, stop=stop)
 
     def collect(self, iteration: int, progress: Callable[[int, int], None]) -> list[Trajectory]:
-        """Samples the iteration's answers and cuts them into steps."""
+        """Samples the iteration's answers, and cuts them into steps if ``needs_states``."""
         groups, self.collected = sample_groups(
             self.sampler, self.cursor, self.config, iteration, progress
         )
         trajectories = [trajectory for group in groups for trajectory in group]
-        for trajectory in trajectories:
-            mark_states(self.env, trajectory)
+        if self.needs_states:
+            for trajectory in trajectories:
+                mark_states(self.env, trajectory)
         return trajectories
 
     def train(self, report: Reporter, interrupt: Interrupt) -> None:
@@ -279,16 +284,18 @@ class Agent(ABC):
         chosen = int(np.argmax(spreads))
         trajectory = trajectories[chosen]
         problem = getattr(trajectory.start.snapshot, "problem", None)
-        pieces = zip(
-            trajectory.borders, [*trajectory.borders[1:], len(trajectory.response)], strict=True
-        )
+        borders = self.env.segmenter(trajectory.response, self.env.tokenizer)
+        pieces = zip(borders, [*borders[1:], len(trajectory.response)], strict=True)
+        values = credit.values[chosen]
+        if not values and credit.token_values:
+            values = [float(credit.token_values[chosen][border]) for border in borders]
         return Sample(
             question=str(getattr(problem, "question", trajectory.start.problem_id)),
             steps=tuple(
                 self.env.tokenizer.decode(trajectory.response[begin:end]) for begin, end in pieces
             ),
-            advantages=tuple(float(credit.tokens[chosen][begin]) for begin in trajectory.borders),
-            values=_padded_values(credit.values[chosen], len(trajectory.borders)),
+            advantages=tuple(float(credit.tokens[chosen][begin]) for begin in borders),
+            values=_padded_values(values, len(borders)),
             reward=trajectory.reward,
             reference=str(getattr(problem, "answer", "")),
         )

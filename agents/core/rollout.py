@@ -85,7 +85,7 @@ class Trajectory:
         truncated: Whether it ran out of budget.
         info: The environment's last info; knows nothing of the penalty.
         penalty: The overlong penalty in ``reward``, <= 0.
-        borders: Where each step starts, as indices into ``response``; filled by ``collect``.
+        borders: Where each step starts, as indices into ``response``; see ``mark_states``.
         states: The environment's snapshot at each border.
     """
 
@@ -259,7 +259,10 @@ def play_out(
 
 
 def mark_states(env: Any, trajectory: Trajectory) -> None:
-    """Cuts a trajectory into steps and takes a snapshot at each border."""
+    """Cuts a trajectory into steps and takes a snapshot at each border.
+
+    The environment is left somewhere inside the trajectory.
+    """
     trajectory.borders = env.segmenter(trajectory.response, env.tokenizer)
     env.restore(trajectory.start.snapshot)
     trajectory.states = [trajectory.start.snapshot]
