@@ -229,7 +229,7 @@ class Agent(ABC):
 
     def _iterate(self, iteration: int, report: Reporter, interrupt: Interrupt) -> bool:
         """One round; False if Ctrl-C ended it before the weights changed."""
-        config, started = self.config, time.perf_counter()
+        config, started = self.config, (time.perf_counter(), time.process_time())
         answers = config.num_prompts * config.num_generations
         try:
             interrupt.check()
@@ -256,7 +256,8 @@ class Agent(ABC):
         metrics["learning_rate"] = float(learning_rate)
         metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
         metrics["num_tokens"] = float(self.num_tokens)
-        metrics["step_time"] = time.perf_counter() - started
+        metrics["step_time"] = time.perf_counter() - started[0]
+        metrics["step_cpu_seconds"] = time.process_time() - started[1]
         due = config.eval_every > 0 and iteration % config.eval_every == 0
         if due and iteration < config.iterations:
             self._evaluate(report, interrupt, f"iteration {iteration}")
