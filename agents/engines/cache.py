@@ -7,6 +7,8 @@ from typing import Any
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, DynamicLayer
 
+_FIRST_ROWS = 64  # a forking layer makes room for so many at first
+
 
 class ReservedLayer(DynamicLayer):
     """A DynamicLayer whose storage has room for the tokens to come.
@@ -108,7 +110,7 @@ class ForkingLayer(DynamicLayer):
         """
         held, _, room, _ = self._storage[0].shape
         if rows > held or length + 1 > room:
-            held = held if rows <= held else max(rows, 2 * held)
+            held = held if rows <= held else max(rows, 2 * held, _FIRST_ROWS)
             room = room if length + 1 <= room else length + 1 + reserve
             self._storage = [_enlarged(storage, held, room) for storage in self._storage]
         self._rows = rows
@@ -117,7 +119,8 @@ class ForkingLayer(DynamicLayer):
     def fork(self, places: Tensor, prefixes: Tensor, length: int) -> None:
         """Puts the first ``length`` tokens of the rows ``prefixes`` at ``places``."""
         for storage, source in zip(self._storage, self._prefixes, strict=True):
-            storage[places, :, :length] = source[prefixes, :, :length]
+            rows = source[:, :, :length].index_select(0, prefixes)
+            storage[:, :, :length].index_copy_(0, places, rows)
 
     def move(self, sources: Tensor, places: Tensor, length: int) -> None:
         """Puts the rows at ``sources`` to ``places``."""

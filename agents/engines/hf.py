@@ -130,7 +130,7 @@ class HFEngine:
             for batch in self._tree_batches(prompts, trees, sampling):
                 states = [prompts[place] for place in batch]
                 tree = StateTree(states, [trees[place] for place in batch])
-                prefixes = self._computed(tree.paths)
+                prefixes = self._computed(tree.paths, int(tree.lengths.min()))
                 sweep = Sweep(states, tree, forking_cache(self.model, prefixes), sampling.of(batch))
                 groups = sweep.run(
                     lambda ids, cache: self._forward(ids, cache, {}),
@@ -169,15 +169,30 @@ class HFEngine:
         if batch:
             yield batch
 
-    def _computed(self, paths: Sequence[Sequence[int]]) -> Cache:
-        """Returns the cache of the paths, right padded: what stands left never sees padding."""
-        longest = max(len(path) for path in paths)
-        ids = torch.zeros((len(paths), longest), dtype=torch.long)
-        for row, path in enumerate(paths):
-            ids[row, : len(path)] = torch.tensor(list(path), dtype=torch.long)
+    def _computed(self, paths: Sequence[Sequence[int]], shared: int) -> Cache:
+        """Returns the cache of the paths, right padded: what stands left never sees padding.
+
+        The first ``shared`` tokens are computed once for all paths that have the same there.
+        """
         cache = plain_cache(self.model)
-        self._forward(ids.to(self.model.device), cache, {"logits_to_keep": 1})
+        longest = max(len(path) for path in paths)
+        beginnings = dict.fromkeys(tuple(path[:shared]) for path in paths)
+        columns = 0
+        if len(beginnings) < len(paths):
+            columns = shared
+            self._extend(cache, list(beginnings), columns)
+            numbers = {tokens: number for number, tokens in enumerate(beginnings)}
+            rows = torch.tensor([numbers[tuple(path[:shared])] for path in paths])
+            cache.batch_select_indices(rows.to(self.model.device))
+        if longest > columns:
+            self._extend(cache, [path[columns:] for path in paths], longest - columns)
         return cache
+
+    def _extend(self, cache: Cache, rows: Sequence[Sequence[int]], width: int) -> None:
+        ids = torch.zeros((len(rows), width), dtype=torch.long)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = torch.tensor(row, dtype=torch.long)
+        self._forward(ids.to(self.model.device), cache, {"logits_to_keep": 1})
 
     def _batches(
         self, prompts: Sequence[Sequence[int]], sampling: SamplingParams

@@ -90,6 +90,7 @@ class Sweep:
         """
         self._states, self._tree, self._cache, self._sampling = states, tree, cache, sampling
         self._rollouts = _Rollouts(sampling, tree.lengths)
+        self._last_column = int((tree.lengths + self._rollouts.budgets).max())
         self._at = {int(n): np.flatnonzero(tree.lengths == n) for n in np.unique(tree.lengths)}
         self._candidates = np.array(sorted(sampling.stop.stop_candidates), dtype=np.int64)
         nothing = np.zeros(0, dtype=np.int64)
@@ -110,8 +111,7 @@ class Sweep:
                 column = deeper[0]
                 continue
             self._close(column, device)
-            for layer in self._layers():
-                layer.resize(len(self._live), column - 1, _RESERVE)
+            self._resize(column)
             ids = torch.from_numpy(self._last).to(device).unsqueeze(-1)
             positions = column - rollouts.lengths[rollouts.state[self._number]]
             chosen, log_probs = sample(
@@ -124,6 +124,11 @@ class Sweep:
 
     def _layers(self) -> list[ForkingLayer]:
         return [layer for layer in self._cache.layers if isinstance(layer, ForkingLayer)]
+
+    def _resize(self, column: int) -> None:
+        reserve = min(_RESERVE, self._last_column - column)
+        for layer in self._layers():
+            layer.resize(len(self._live), column - 1, reserve)
 
     def _fork(self, column: int, device: torch.device) -> None:
         """Adds the rows that the states of this column lack."""
@@ -153,8 +158,8 @@ class Sweep:
         self._last[places] = [self._states[state][-1] for state in forked]
         where = torch.from_numpy(places).to(device)
         paths = torch.from_numpy(self._tree.path_of[forked]).to(device)
+        self._resize(column)
         for layer in self._layers():
-            layer.resize(len(self._live), column - 1, _RESERVE)
             layer.fork(where, paths, column - 1)
 
     def _close(self, column: int, device: torch.device) -> None:
