@@ -13,8 +13,10 @@ state count as samples of its value.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from agents.core.advantages import capped_values, spread_advantages, stepwise_advantages
@@ -47,6 +49,19 @@ class VinePPOConfig(BaseConfig):
         "Advantage after the cap: R - V(cap) for all later tokens, or 0 (biased).",
         paper="zero",
     )
+    allow_biased: bool = option(
+        False, "Whether zero_spread=skip or resample may go with reuse, which biases the values."
+    )
+
+    def __post_init__(self) -> None:
+        """Checks every field and those that do not go together; raises ValueError."""
+        super().__post_init__()
+        if self.reuse and self.zero_spread != "keep" and not self.allow_biased:
+            raise ValueError(
+                f"zero_spread={self.zero_spread} and reuse=true do not go together: in a group "
+                "known to be mixed an answer tells something about the others, whose rewards are "
+                "its values. Set zero_spread to keep, reuse to false, or allow_biased to true."
+            )
 
 
 class VinePPO(Agent):
@@ -54,6 +69,16 @@ class VinePPO(Agent):
 
     name = "vineppo"
     config: VinePPOConfig
+
+    def __init__(self, config: VinePPOConfig, folder: Path) -> None:
+        """Builds what every agent has; warns where the values are biased."""
+        super().__init__(config, folder)
+        if config.reuse and config.zero_spread != "keep":
+            warnings.warn(
+                f"zero_spread={config.zero_spread} with reuse: the values are biased. Set reuse to "
+                "false or zero_spread to keep.",
+                stacklevel=2,
+            )
 
     def advantages(
         self,

@@ -124,6 +124,16 @@ def test_a_group_of_one_cannot_be_skipped_for_its_spread():
         VinePPOConfig(zero_spread="skip", num_generations=1)
 
 
+@pytest.mark.parametrize("how", ["skip", "resample"])
+def test_values_from_siblings_of_groups_chosen_by_their_rewards_are_refused(how, tmp_path):
+    with pytest.raises(ValueError, match=f"zero_spread={how} and reuse=true .*reuse to false"):
+        VinePPOConfig(**SMALL, zero_spread=how)
+    assert VinePPOConfig(zero_spread=how, reuse=False).zero_spread == how
+    allowed = VinePPOConfig(**SMALL, zero_spread=how, allow_biased=True)
+    with pytest.warns(UserWarning, match="the values are biased"):
+        VinePPO(allowed, tmp_path)
+
+
 def test_sampling_from_a_nucleus_without_correction_warns(tmp_path):
     with pytest.warns(UserWarning, match=r"top_p=0\.9 .* Set top_p to 1 or top_p_correction"):
         GRPO(GRPOConfig(**SMALL | {"top_p": 0.9}), tmp_path)
