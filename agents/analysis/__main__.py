@@ -14,6 +14,8 @@ from graders.resolve import nearest
 
 ANALYSES = {
     "values": "Predicted against true values: rollouts, reuse, a critic, group means.",
+    "ranking": "How well each predictor orders alternative next steps.",
+    "labels": "Monte-Carlo values as process labels, for training a process reward model.",
 }
 """What each analysis says, by name; module ``agents.analysis.NAME`` has its ``main(argv)``."""
 

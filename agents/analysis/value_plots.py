@@ -93,9 +93,10 @@ def _errors_by_position(
 def _compared(axes: Axes, newest: Mapping[str, Mapping[str, Any]]) -> None:
     names = list(next(iter(newest.values()))["predictors"])
     for place, (subject, result) in enumerate(newest.items()):
-        height = 0.6 * (place - (len(newest) - 1) / 2) / len(newest)
-        for part, colour in (("all", COLOURS[0]), ("unsettled", COLOURS[1])):
+        middle = 0.7 * (place - (len(newest) - 1) / 2) / len(newest)
+        for part, colour, side in (("all", COLOURS[0], -1), ("unsettled", COLOURS[1], 1)):
             at, means, spans = [], [], []
+            height = middle + side * 0.15 / len(newest)
             for row, name in enumerate(names):
                 found = result["predictors"].get(name, {}).get(part, {}).get("mse")
                 if found:
