@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,9 @@ def build_mdp(
     levels: int | str | Sequence[int | str] | None = None,
     subjects: str | Sequence[str] | None = None,
     partition: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    holdout: float | None = None,
+    holdout_seed: int | None = None,
 ) -> TokenMDP:
     """Builds the fixed part of an environment; see ``TokenEnv`` for the options.
 
@@ -63,6 +66,9 @@ def build_mdp(
         levels=levels,
         subjects=subjects,
         partition=partition,
+        fields=fields,
+        holdout=holdout,
+        holdout_seed=holdout_seed,
     )
     suited = _suited_budgets(source, template, vocabulary)
     max_prompt_tokens = suited[0] if max_prompt_tokens is None else max_prompt_tokens

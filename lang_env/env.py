@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,9 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         levels: int | str | Sequence[int | str] | None = None,
         subjects: str | Sequence[str] | None = None,
         partition: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        holdout: float | None = None,
+        holdout_seed: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Builds the environment; names are looked up here.
@@ -115,6 +118,10 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             levels: Levels of a data set to keep, such as [1, 2]; None: all.
             subjects: Subjects of a data set to keep; None: all.
             partition: "paper" or "original", how MATH is split.
+            fields: Columns of a JSON-lines file, such as ``{"question": "input"}``.
+            holdout: Share of the training problems held out for validation, where the data names
+                no such part.
+            holdout_seed: Another seed holds out others.
             render_mode: "human" (drawn at every reset, step and play), "ansi" or None.
 
         Raises:
@@ -139,6 +146,9 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             levels=levels,
             subjects=subjects,
             partition=partition,
+            fields=fields,
+            holdout=holdout,
+            holdout_seed=holdout_seed,
         )
         self.render_mode = checked_render_mode(render_mode, self.metadata["render_modes"])
         self.observation_space = observation_space(self.mdp)

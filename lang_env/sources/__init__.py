@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from graders.resolve import nearest, resolve
-from lang_env.problem import Problem, ProblemList, ProblemSet
+from lang_env.problem import Problem, ProblemSet
+from lang_env.sources.lists import listed
 from lang_env.sources.mixture import Mixture
 
 SOURCES = {
@@ -15,6 +17,7 @@ SOURCES = {
     "fractions": "lang_env.sources.procedural:fractions",
     "gcd_lcm": "lang_env.sources.procedural:gcd_lcm",
     "gsm8k": "lang_env.sources.gsm8k:gsm8k",
+    "jsonl": "lang_env.sources.jsonl:jsonl",
     "ledger": "lang_env.sources.procedural:ledger",
     "linear": "lang_env.sources.procedural:linear",
     "math": "lang_env.sources.math:math",
@@ -29,7 +32,14 @@ SOURCES = {
 SPLITS = ("train", "validation", "test")
 """The parts of a source; training reads the first, and tunes on the second."""
 
-Problems = str | Sequence[str] | ProblemSet | Sequence[Problem] | Callable[..., ProblemSet]
+Problems = (
+    str
+    | Sequence[str]
+    | ProblemSet
+    | Sequence[Problem]
+    | Mapping[str, Sequence[Problem]]
+    | Callable[..., ProblemSet]
+)
 """What ``problems=`` takes."""
 
 
@@ -44,8 +54,9 @@ def load_problems(
     Args:
         problems: A key of ``SOURCES``, ``"pkg.mod:attr"``, a list of such names (an equal mixture;
             a name given twice comes twice as often), a function that makes a problem set (called
-            with ``options``, and with ``split`` if it names it), a ProblemSet, or a sequence of
-            Problem. The last two have no splits: they are used for each.
+            with ``options``, and with ``split`` if it names it), a ProblemSet, a sequence of
+            Problem, or split -> sequence of Problem. A ProblemSet has no splits: it is used for
+            each, and so is a sequence without ``holdout``.
         split: "train", "validation" or "test".
         options: Those of the source, such as ``data``, ``level`` or ``levels``; None: not given.
 
@@ -70,6 +81,10 @@ def load_problems(
     source: Any = resolve(problems, SOURCES, "problems") if isinstance(problems, str) else problems
     if callable(source) and (isinstance(source, type) or not isinstance(source, ProblemSet)):
         return _made(source, problems, given, split)
+    if isinstance(source, Mapping) or (
+        isinstance(source, Sequence) and not isinstance(source, str | ProblemSet)
+    ):
+        return _made(partial(listed, source), problems, given, split)
     if given:
         raise ValueError(
             f"problems={problems!r:.60} is a ready set of problems and takes no "
@@ -93,10 +108,8 @@ def _made(maker: Any, name: Problems, given: dict[str, Any], split: str) -> Prob
 
 
 def _checked(source: Any, name: Problems) -> ProblemSet:
-    if isinstance(source, Sequence) and not isinstance(source, str):
-        if not all(isinstance(problem, Problem) for problem in source):
-            raise ValueError("problems must hold lang_env.Problem objects only")
-        return ProblemList(source)
+    if isinstance(source, Sequence) and not isinstance(source, str | ProblemSet):
+        return listed(source)
     if not isinstance(source, ProblemSet):
         raise ValueError(
             f"problems={name!r:.60} is a {type(source).__name__}, neither a ProblemSet nor a "

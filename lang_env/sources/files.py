@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-MAX_LINE = 2**24
+MAX_LINE = 2**22
 """Longest line of a file in bytes: a problem is a page, not a book."""
 
 Row = tuple[str, dict[str, Any]]
@@ -56,7 +56,9 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
             f"{where}: no JSON object: {error}. Write one object a line, in UTF-8."
         ) from error
     if not isinstance(row, dict):
-        raise ValueError(f"{where}: expected a JSON object, got {type(row).__name__}")
+        raise ValueError(
+            f"{where}: expected a JSON object, got {type(row).__name__}. Write one object a line."
+        )
     return row
 
 
