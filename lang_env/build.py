@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def build_mdp(
     split: str = "train",
     tokenizer: str | Tokenizer = "builtin",
     grader: str | Callable[[str, str], Grade | float] | None = None,
-    prompt: str | PromptTemplate = "plain",
+    prompt: str | Mapping[str, Any] | PromptTemplate = "plain",
     segmenter: str | Segmenter = "newline",
     max_prompt_tokens: int | None = None,
     max_new_tokens: int | None = None,

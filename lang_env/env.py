@@ -75,7 +75,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         split: str = "train",
         tokenizer: str | Tokenizer = "builtin",
         grader: str | Callable[[str, str], Grade | float] | None = None,
-        prompt: str | PromptTemplate = "plain",
+        prompt: str | Mapping[str, Any] | PromptTemplate = "plain",
         segmenter: str | Segmenter = "newline",
         max_prompt_tokens: int | None = None,
         max_new_tokens: int | None = None,
@@ -103,7 +103,8 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             tokenizer: "builtin", a folder or hub name, or a Tokenizer.
             grader: "gsm8k", "exact", ..., ``"pkg.mod:attr"`` or a callable
                 ``(completion, answer) -> Grade | float``; None: the source's own, else "gsm8k".
-            prompt: "plain", "gsm8k", "math", ``"pkg.mod:attr"`` or a PromptTemplate.
+            prompt: "plain", "gsm8k", "math", a JSON file, ``"pkg.mod:attr"``, a mapping or a
+                PromptTemplate.
             segmenter: "newline", "sentences", "fixed_tokens:16", ..., ``"pkg.mod:attr"`` or a
                 Segmenter.
             max_prompt_tokens: Longest prompt; longer ones are left out of a finite source. None:

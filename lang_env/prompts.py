@@ -6,7 +6,9 @@ supervised fine-tuning trains on all come from here, so that each is applied in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from graders.resolve import resolve
 from lang_env.problem import Problem
@@ -98,18 +100,23 @@ PROMPTS = {
 """Short names of the templates, each with the object that it stands for."""
 
 
-def get_prompt(name: str | PromptTemplate) -> PromptTemplate:
+def get_prompt(name: str | Mapping[str, Any] | PromptTemplate) -> PromptTemplate:
     r"""Returns the template that ``name`` stands for.
 
     Args:
-        name: A key of ``PROMPTS``, ``"pkg.mod:attr"`` for one of your own, or a template.
+        name: A key of ``PROMPTS``, a JSON file (``"own.json"``) or a mapping as in
+            ``lang_env.prompt_files``, ``"pkg.mod:attr"`` for one of your own, or a template.
 
     Raises:
-        ValueError: Unknown name, or the object is no PromptTemplate.
+        ValueError: Unknown name, a file that is no template, or the object is no PromptTemplate.
 
     >>> get_prompt("plain").text(Problem("p", "1+1?", "2"))
     '1+1?\n'
     """
+    if isinstance(name, Mapping) or (isinstance(name, str) and name.endswith(".json")):
+        from lang_env.prompt_files import prompt_from, read_prompt  # they build a PromptTemplate
+
+        return prompt_from(name) if isinstance(name, Mapping) else read_prompt(name)
     found = resolve(name, PROMPTS, "prompt") if isinstance(name, str) else name
     if not isinstance(found, PromptTemplate):
         raise ValueError(f"prompt {name!r} is a {type(found).__name__}, not a PromptTemplate")
