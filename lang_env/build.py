@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graders import Grade, Grader, get_grader
+from lang_env.curriculum import curriculum_set
 from lang_env.mdp import TokenMDP
 from lang_env.pool import ProblemPool
 from lang_env.problem import Longest, Problem, ProblemSet
@@ -51,6 +52,7 @@ def build_mdp(
     fields: Mapping[str, str] | None = None,
     holdout: float | None = None,
     holdout_seed: int | None = None,
+    curriculum: bool | Mapping[str, Any] | None = None,
 ) -> TokenMDP:
     """Builds the fixed part of an environment; see ``TokenEnv`` for the options.
 
@@ -59,18 +61,22 @@ def build_mdp(
     """
     vocabulary = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     template = get_prompt(prompt)
-    source = load_problems(
-        problems,
-        split=split,
-        data=data,
-        level=level,
-        levels=levels,
-        subjects=subjects,
-        partition=partition,
-        fields=fields,
-        holdout=holdout,
-        holdout_seed=holdout_seed,
-    )
+
+    def load(level: int | str | None) -> ProblemSet:
+        return load_problems(
+            problems,
+            split=split,
+            data=data,
+            level=level,
+            levels=levels,
+            subjects=subjects,
+            partition=partition,
+            fields=fields,
+            holdout=holdout,
+            holdout_seed=holdout_seed,
+        )
+
+    source = curriculum_set(load, level, curriculum) if curriculum else load(level)
     suited = _suited_budgets(source, template, vocabulary)
     max_prompt_tokens = suited[0] if max_prompt_tokens is None else max_prompt_tokens
     max_new_tokens = suited[1] if max_new_tokens is None else max_new_tokens

@@ -91,6 +91,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         fields: Mapping[str, str] | None = None,
         holdout: float | None = None,
         holdout_seed: int | None = None,
+        curriculum: bool | Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Builds the environment; names are looked up here.
@@ -123,6 +124,8 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             holdout: Share of the training problems held out for validation, where the data names
                 no such part.
             holdout_seed: Another seed holds out others.
+            curriculum: True, or options of ``lang_env.curriculum.Curriculum``: problems are drawn
+                at a level that follows recent success. Those asked for by index stay at ``level``.
             render_mode: "human" (drawn at every reset, step and play), "ansi" or None.
 
         Raises:
@@ -150,6 +153,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             fields=fields,
             holdout=holdout,
             holdout_seed=holdout_seed,
+            curriculum=curriculum,
         )
         self.render_mode = checked_render_mode(render_mode, self.metadata["render_modes"])
         self.observation_space = observation_space(self.mdp)
@@ -265,6 +269,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         return self._observe(episode), episode.info()
 
     def _stepped(self, episode: Episode, reward: float) -> Step:
+        self.mdp.count_success(episode)
         outcome = episode.outcome
         terminated = outcome is not None and outcome.terminated
         truncated = outcome is not None and outcome.truncated

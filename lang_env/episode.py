@@ -34,19 +34,24 @@ class Episode:
         length: Tokens of the response.
         budget: Most tokens the response may have.
         outcome: How the episode ended, or None while it is running.
+        drawn: Whether it began with a problem that was drawn, and no state was restored since.
     """
 
-    __slots__ = ("_key", "budget", "history", "length", "outcome", "problem", "prompt")
+    __slots__ = ("_key", "budget", "drawn", "history", "length", "outcome", "problem", "prompt")
 
-    def __init__(self, problem: Problem, prompt: Sequence[int], budget: int) -> None:
+    def __init__(
+        self, problem: Problem, prompt: Sequence[int], budget: int, drawn: bool = False
+    ) -> None:
         """Begins an episode."""
         self._key = object()
         self.history: array[int]
-        self.begin(problem, prompt, budget)
+        self.begin(problem, prompt, budget, drawn)
 
-    def begin(self, problem: Problem, prompt: Sequence[int], budget: int) -> None:
+    def begin(
+        self, problem: Problem, prompt: Sequence[int], budget: int, drawn: bool = False
+    ) -> None:
         """Begins a new episode in place."""
-        self.problem, self.budget = problem, budget
+        self.problem, self.budget, self.drawn = problem, budget, drawn
         self.prompt = array("i", prompt)
         self._own_copy(array("i"))
         self.length = 0
@@ -55,6 +60,7 @@ class Episode:
     def load(self, snapshot: Snapshot, budget: int) -> None:
         """Puts this episode into the snapshot's state; copies nothing yet."""
         self.problem, self.budget, self.outcome = snapshot.problem, budget, snapshot.outcome
+        self.drawn = False
         self.prompt, self.history = snapshot._prompt, snapshot._history
         self.length = snapshot.num_tokens
 

@@ -19,6 +19,7 @@ from gymnasium.error import ResetNeeded
 
 from graders import Grader, Verdict
 from graders.resolve import nearest
+from lang_env.curriculum import Curriculum
 from lang_env.episode import Episode
 from lang_env.pool import ProblemPool
 from lang_env.problem import Problem
@@ -59,6 +60,12 @@ class TokenMDP:
         return self.pool.prompt
 
     @property
+    def curriculum(self) -> Curriculum | None:
+        """What chooses the level of drawn problems, or None."""
+        found: Curriculum | None = getattr(self.pool.problems, "curriculum", None)
+        return found
+
+    @property
     def vocab_size(self) -> int:
         """V: every id is below it."""
         return len(self.tokenizer)
@@ -96,8 +103,8 @@ class TokenMDP:
             problem, prompt = self.pool.draw(rng)
         budget = self.budget(len(prompt))
         if episode is None:
-            return Episode(problem, prompt, budget)
-        episode.begin(problem, prompt, budget)
+            return Episode(problem, prompt, budget, drawn=not name)
+        episode.begin(problem, prompt, budget, drawn=not name)
         return episode
 
     def judge(self, episode: Episode, action: SupportsIndex) -> tuple[int, Outcome | None]:
@@ -149,6 +156,12 @@ class TokenMDP:
                 f"({reason or 'out of budget'}); play no token beyond its end"
             )
         return ids, self._grade(episode, ids, reason)
+
+    def count_success(self, episode: Episode) -> None:
+        """Tells the curriculum, if there is one, how an episode ended that began with a draw."""
+        if episode.outcome is not None and episode.drawn and self.curriculum is not None:
+            success = float(episode.outcome.verdict == Verdict.CORRECT)
+            self.curriculum.record(episode.problem.level, success)
 
     def snapshot(self, episode: Episode, rng: np.random.Generator | None = None) -> Snapshot:
         """Returns the state as a value, in constant time; ``rng``: whose state to include."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from lang_env.mdp import TokenMDP
 from lang_env.prompts import PromptTemplate
 from lang_env.rendering import draw_episode
 from lang_env.segmenters import Segmenter, split_at
+from lang_env.snapshot import Snapshot
 from lang_env.stopping import StopChecker
 from lang_env.tokenizers import Tokenizer
 
@@ -95,6 +96,40 @@ class MDPAttributes:
     def valid_indices(self) -> tuple[int, ...] | None:
         """What ``reset(options={"index": i})`` takes, or None for a generator (any i >= 0)."""
         return self.mdp.pool.valid_indices
+
+    def curriculum_state(self) -> dict[str, Any]:
+        """Returns where the curriculum stands as JSON values: its level, and recent outcomes.
+
+        Empty without a curriculum.
+        """
+        curriculum = self.mdp.curriculum
+        return {} if curriculum is None else curriculum.state()
+
+    def set_curriculum_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what ``curriculum_state`` returned, here or elsewhere.
+
+        Raises:
+            ValueError: It is no such state, or there is no curriculum here.
+        """
+        curriculum = self.mdp.curriculum
+        if curriculum is not None:
+            curriculum.load(state)
+        elif state:
+            raise ValueError("this environment has no curriculum; make it with curriculum=True")
+
+    def record_success(self, snapshot: Snapshot, success: float) -> None:
+        """Tells the curriculum, if there is one, how a drawn problem was answered.
+
+        An episode that begins with a draw and is stepped or played to its end does so by itself.
+        Who restores states, for example to answer one problem several times, calls this once a
+        problem.
+
+        Args:
+            snapshot: A state of the problem's.
+            success: The mean over its answers, from 0 to 1.
+        """
+        if self.mdp.curriculum is not None:
+            self.mdp.curriculum.record(snapshot.problem.level, success)
 
 
 def observation_space(mdp: TokenMDP) -> spaces.Space[Observation]:

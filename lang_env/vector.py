@@ -244,6 +244,8 @@ class TokenVectorEnv(MDPAttributes, gym.vector.VectorEnv[Observation, NDArray[np
         return observation, self._infos(chosen)
 
     def _stepped(self, chosen: Sequence[int], rewards: NDArray[np.float64]) -> VectorStep:
+        for i in chosen:
+            self.mdp.count_success(self._episode(i))
         observation, infos = self._observed(chosen)
         outcomes = [self._episode(i).outcome for i in range(self.num_envs)]
         terminations = np.array([o is not None and o.terminated for o in outcomes], np.bool_)

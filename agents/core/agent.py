@@ -18,6 +18,7 @@ from agents.core.advantages import FloatArray
 from agents.core.checkpoint import save_checkpoint
 from agents.core.config import BaseConfig
 from agents.core.credit import batch_of, sample_groups, zero_spread_groups
+from agents.core.curriculum import curriculum_state, set_curriculum_state
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report, stoppable, success_of
 from agents.core.flags import command_line
@@ -231,6 +232,7 @@ class Agent(ABC):
         """One round; False if Ctrl-C ended it before the weights changed."""
         config, started = self.config, (time.perf_counter(), time.process_time())
         answers = config.num_prompts * config.num_generations
+        curriculum = curriculum_state(self.env)
         try:
             interrupt.check()
             with report.phase("rollout", total=answers) as phase:
@@ -239,6 +241,7 @@ class Agent(ABC):
                 credit = self.advantages(trajectories, iteration, stoppable(phase, interrupt))
             interrupt.check()
         except Stopped:
+            set_curriculum_state(self.env, curriculum)  # the iteration does not count
             return False
         batch = batch_of(trajectories, credit.tokens, config)
         batch.returns, batch.values = credit.returns, credit.token_values
@@ -274,7 +277,12 @@ class Agent(ABC):
             iteration,
             self.policy,
             self.env.tokenizer,
-            {"agent": self.name, "seed": self.config.seed, "num_tokens": self.num_tokens},
+            {
+                "agent": self.name,
+                "seed": self.config.seed,
+                "num_tokens": self.num_tokens,
+                "curriculum": curriculum_state(self.env),
+            },
             keep=self.config.keep_checkpoints,
             modules=self.trained_beside(),
         )

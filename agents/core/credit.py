@@ -9,6 +9,7 @@ import numpy as np
 
 from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
+from agents.core.curriculum import curriculum_metrics, record_successes
 from agents.core.envs import ProblemCursor
 from agents.core.objective import Batch
 from agents.core.rollout import Sampler, Start, Trajectory
@@ -49,6 +50,8 @@ def sample_groups(
     answers to another problem, up to four times (DAPO's dynamic sampling, arXiv 2503.14476).
     Biased: which problems are trained on depends on how their answers turned out.
 
+    The environment's curriculum, if it has one, gets one outcome a problem.
+
     Args:
         sampler: Engine and environment.
         cursor: Gives the problems.
@@ -58,17 +61,20 @@ def sample_groups(
     """
 
     def sampled(starts: list[Start]) -> list[list[Trajectory]]:
-        return sampler.sample(
+        groups = sampler.sample(
             starts,
             config.num_generations,
             iteration=iteration,
             purpose="rollout",
             progress=progress,
         )
+        record_successes(sampler.env, groups)  # of all groups, also those that are replaced
+        return groups
 
+    metrics = curriculum_metrics(sampler.env)
     groups = sampled(list(cursor.starts(iteration)))
     if config.zero_spread != "resample":
-        return groups, {}
+        return groups, metrics
     seen = {group[0].start.problem_id for group in groups}
     more = cursor.more(iteration, seen, len(groups))
     replaced = tokens = 0
@@ -79,7 +85,8 @@ def sample_groups(
             tokens += sum(len(trajectory.response) for trajectory in groups[place])
             groups[place] = group
         replaced += len(fresh)
-    return groups, {"resampled/groups": float(replaced), "resampled/tokens": float(tokens)}
+    resampled = {"resampled/groups": float(replaced), "resampled/tokens": float(tokens)}
+    return groups, metrics | resampled
 
 
 def _flat(group: Sequence[Trajectory]) -> bool:
