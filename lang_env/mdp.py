@@ -232,7 +232,11 @@ class TokenMDP:
             return Outcome(False, True, self.unfinished_reward, "unfinished")
         text = self.stop_checker.text([*episode.response, *tokens], reason)
         try:
-            grade = self.grader(text, episode.problem.answer)
+            by_problem = getattr(self.grader, "grade_problem", None)
+            if by_problem is not None:
+                grade = by_problem(text, episode.problem)
+            else:
+                grade = self.grader(text, episode.problem.answer)
         except Exception as error:
             raise RuntimeError(
                 f"the grader failed on an answer to problem {episode.problem.id!r}: "

@@ -64,7 +64,8 @@ class ProblemSet(Protocol):
 
     A set may have three attributes more: ``longest`` (a ``Longest``), from which the default token
     budgets follow; ``levels``, all levels of its source, for a curriculum; and ``grader``, which
-    judges where the environment is given none.
+    judges where the environment is given none. A grader that needs more than the reference answer
+    has a method ``grade_problem(completion, problem)`` as well, which is called instead.
     """
 
     @property

@@ -11,6 +11,7 @@ from graders.resolve import nearest, resolve
 from lang_env.problem import Problem, ProblemSet
 from lang_env.sources.lists import listed
 from lang_env.sources.mixture import Mixture
+from lang_env.sources.reasoning_gym import PREFIX, ReasoningGymSet
 
 SOURCES = {
     "chain": "lang_env.sources.procedural:chain",
@@ -52,11 +53,11 @@ def load_problems(
     """Returns the problem set that ``problems`` stands for.
 
     Args:
-        problems: A key of ``SOURCES``, ``"pkg.mod:attr"``, a list of such names (an equal mixture;
-            a name given twice comes twice as often), a function that makes a problem set (called
-            with ``options``, and with ``split`` if it names it), a ProblemSet, a sequence of
-            Problem, or split -> sequence of Problem. A ProblemSet has no splits: it is used for
-            each, and so is a sequence without ``holdout``.
+        problems: A key of ``SOURCES``, ``"reasoning_gym:TASK"``, ``"pkg.mod:attr"``, a list of
+            such names (an equal mixture; a name given twice comes twice as often), a function that
+            makes a problem set (called with ``options``, and with ``split`` if it names it), a
+            ProblemSet, a sequence of Problem, or split -> sequence of Problem. A ProblemSet has no
+            splits: it is used for each, and so is a sequence without ``holdout``.
         split: "train", "validation" or "test".
         options: Those of the source, such as ``data``, ``level`` or ``levels``; None: not given.
 
@@ -73,6 +74,10 @@ def load_problems(
         raise ValueError(
             f"unknown split {split!r}.{nearest(str(split), SPLITS)} Known: {', '.join(SPLITS)}"
         )
+    if isinstance(problems, str) and problems.startswith(PREFIX):
+        maker = partial(ReasoningGymSet, problems.removeprefix(PREFIX))
+        given = {name: value for name, value in options.items() if value is not None}
+        return _made(maker, problems, given, split)
     if isinstance(problems, list | tuple) and problems and isinstance(problems[0], str):
         names = [str(name) for name in problems]
         parts = {name: load_problems(name, split=split, **options) for name in dict.fromkeys(names)}

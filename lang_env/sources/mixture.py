@@ -18,6 +18,7 @@ class Mixture:
         num_problems: None, as the set has no end.
         longest: What holds the texts of every part; None where a part does not say.
         levels: The levels that every part has.
+        grader: The parts' own, None where they have none.
     """
 
     num_problems: None = None
@@ -30,7 +31,7 @@ class Mixture:
             order: Names of the parts as they take turns.
 
         Raises:
-            ValueError: A part is finite.
+            ValueError: A part is finite, or has a grader of its own that not every part has.
         """
         for name, part in parts.items():
             if part.num_problems is not None:
@@ -38,6 +39,13 @@ class Mixture:
                     f"a mixture takes endless sources only, but {name!r} has {part.num_problems} "
                     "problems. Use it alone, or give one list of Problem."
                 )
+        graders = {type(getattr(part, "grader", None)) for part in parts.values()}
+        if len(graders) > 1:
+            raise ValueError(
+                f"the parts of a mixture must be judged alike, but some of {', '.join(parts)} have "
+                "a grader of their own. Train on them apart."
+            )
+        self.grader = getattr(next(iter(parts.values())), "grader", None)
         self._order = [
             (parts[name], order[:place].count(name), order.count(name))
             for place, name in enumerate(order)
