@@ -14,7 +14,7 @@ from agents.analysis.states import States, separate
 from agents.core.critic import Critic
 from agents.core.policy import Sequences
 from agents.core.rollout import Sampler, Trajectory
-from agents.core.values import monte_carlo_values
+from agents.core.values import ValueEstimates, monte_carlo_values
 
 _ROWS = 64  # answers a pass of the critic
 
@@ -26,12 +26,12 @@ class Prediction:
     Attributes:
         values: Of each state, float64, [S].
         rollouts: Independent rollouts behind each value; None where they are none.
-        tokens: Tokens generated for them.
+        tokens_per_state: Tokens generated for a value; with reuse over the states of all answers.
     """
 
     values: FloatArray
     rollouts: int | None = None
-    tokens: int = 0
+    tokens_per_state: float = 0.0
 
 
 def predictions(
@@ -62,8 +62,7 @@ def predictions(
         estimates = monte_carlo_values(
             separate(sampler, f"mc {k}"), states.answers, k, iteration=0, reuse=False
         )
-        tokens = int(estimates.metrics["vine/tokens"])
-        found[f"mc {k}"] = Prediction(np.array([*chain(*estimates.values)]), k, tokens)
+        found[f"mc {k}"] = Prediction(np.array([*chain(*estimates.values)]), k, _cost(estimates))
     if critic is not None:
         found["critic"] = Prediction(critic_values(critic, states.answers))
     if not on_policy:
@@ -75,12 +74,16 @@ def predictions(
             separate(sampler, f"reuse {k}"), rows, k, iteration=0, reuse=True
         )
         values = np.array([*chain(*(estimates.values[row] for row in firsts))])
-        tokens = int(estimates.metrics["vine/tokens"])
-        found[f"reuse {k}"] = Prediction(values, tokens=tokens)
+        found[f"reuse {k}"] = Prediction(values, tokens_per_state=_cost(estimates))
     rewards = np.array([[answer.reward for answer in group] for group in states.groups])
     found["group mean"] = Prediction(rewards.mean(1)[states.problem])
     found["leave one out"] = Prediction(rewards[:, 1:].mean(1)[states.problem])
     return found
+
+
+def _cost(estimates: ValueEstimates) -> float:
+    """Returns the tokens generated for a state's value."""
+    return estimates.metrics["vine/tokens"] / estimates.metrics["vine/states"]
 
 
 def critic_values(critic: Critic, trajectories: Sequence[Trajectory]) -> FloatArray:

@@ -68,7 +68,7 @@ def report(
         },
         "predictors": {
             name: {
-                "tokens_per_state": prediction.tokens / len(states.starts),
+                "tokens_per_state": prediction.tokens_per_state,
                 "all": measures(prediction, truth, states.problem, rng),
                 "unsettled": measures(prediction, rest, states.problem, rng, middle),
                 "by_position": by_position(prediction.values, truth, bins, positions),

@@ -72,7 +72,11 @@ def test_many_rollouts_predict_the_truth(sampler, states):
     for name in ("mc 300", "reuse 300"):
         assert np.abs(found[name].values - _exact(states)).max() < 4 * math.sqrt(0.25 / 300)
     assert found["mc 1"].rollouts == 1 and found["reuse 1"].rollouts is None
-    assert found["mc 1"].tokens > 0
+    # Of a state with T tokens left in all, K rollouts of the paper's estimator cost K times that.
+    assert found["mc 300"].tokens_per_state == pytest.approx(
+        300 * found["mc 1"].tokens_per_state, rel=0.3
+    )
+    assert 0 < found["reuse 300"].tokens_per_state < found["mc 300"].tokens_per_state
 
 
 def test_group_means_by_hand(sampler, states):
