@@ -21,6 +21,7 @@ from typing import Literal
 
 from agents.core.advantages import capped_values, spread_advantages, stepwise_advantages
 from agents.core.agent import Advantages, Agent
+from agents.core.allocation import VarianceAllocation
 from agents.core.command import run_training
 from agents.core.config import BaseConfig
 from agents.core.options import option
@@ -40,6 +41,12 @@ class VinePPOConfig(BaseConfig):
         "Rows that pass through a state are samples of its value too; fresh rollouts only fill up "
         "to K. False: K fresh rollouts of every state.",
         paper="False",
+    )
+    allocation: Literal["none", "variance"] = option(
+        "none",
+        "Samples of a state: K each, or K on average and more at the depths where earlier "
+        "iterations saw more variance.",
+        paper="none",
     )
     max_steps_valued: int | None = option(
         None, "Only the first so many steps get values; none: all.", low=1, paper="25 on GSM8K"
@@ -79,6 +86,8 @@ class VinePPO(Agent):
                 "false or zero_spread to keep.",
                 stacklevel=2,
             )
+        varied = config.allocation == "variance"
+        self.allocation = VarianceAllocation(config.num_rollouts) if varied else None
 
     def advantages(
         self,
@@ -94,6 +103,7 @@ class VinePPO(Agent):
             iteration=iteration,
             reuse=self.config.reuse,
             max_steps=self.config.max_steps_valued,
+            allocation=self.allocation,
             progress=progress,
         )
         advantages = []

@@ -9,7 +9,7 @@ never from rewards: the pooled means stay unbiased.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -94,11 +94,13 @@ class SamplePool:
         own = any(owner != ROLLOUT for owner in owners)
         return max(0, wanted - (len(owners) - own))
 
-    def lacking(self, wanted: int, *, below_others: bool = False) -> dict[StateKey, int]:
+    def lacking(
+        self, wanted: Mapping[StateKey, int], *, below_others: bool = False
+    ) -> dict[StateKey, int]:
         """Returns the states that lack samples, and how many each lacks.
 
         Args:
-            wanted: K, samples that an answer may use.
+            wanted: K of each state, samples that an answer may use.
             below_others: Whether states below another one that lacks samples are in it too; if
                 not, the rollouts of the states above may serve them first.
         """
@@ -107,7 +109,7 @@ class SamplePool:
         for key in self._order:
             parent = self._parents[key]
             above = parent is not None and lacks[parent]
-            missing = self.needs(key, wanted)
+            missing = self.needs(key, wanted[key])
             if missing and (below_others or not above):
                 result[key] = missing
             lacks[key] = above or missing > 0

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.core.allocation import VarianceAllocation
 from agents.core.rollout import Sampler, Start, Trajectory
 from agents.core.sample_pool import ROLLOUT, SamplePool, StateKey, state_key, tokens_of
 from agents.engines.base import Progress, silent
@@ -59,6 +60,7 @@ def monte_carlo_values(
     reuse: bool = True,
     max_steps: int | None = None,
     max_waves: int = 3,
+    allocation: VarianceAllocation | None = None,
     progress: Progress = silent,
 ) -> ValueEstimates:
     """Estimates V at every border of every trajectory.
@@ -78,6 +80,8 @@ def monte_carlo_values(
             shallow states come first, as their rollouts may serve the deeper ones, and the last
             time all that still lack samples. More waves generate fewer tokens. A sweep
             (``SweepEngine``) generates as few as unlimited waves.
+        allocation: Says how many samples each state gets, K on average, and learns from this
+            iteration for the next; None: K each.
         progress: Called with (rollouts, tokens) as they finish.
 
     Raises:
@@ -93,12 +97,13 @@ def monte_carlo_values(
     if reuse:
         for owner, trajectory in enumerate(trajectories):
             _count(pool, trajectory, owner)
+    wanted = allocation.wanted(starts) if allocation else dict.fromkeys(starts, num_rollouts)
     fresh: list[Trajectory] = []
     rolled_out = 0
     in_one_sweep = reuse and sampler.can_sweep()
     for number in range(1, max_waves + 1):
         last = in_one_sweep or not reuse or number == max_waves
-        wave = pool.lacking(num_rollouts, below_others=last)
+        wave = pool.lacking(wanted, below_others=last)
         if not wave:
             break
         groups = sampler.sample(
@@ -119,6 +124,8 @@ def monte_carlo_values(
                     pool.add_at(key, rollout.reward)
         if last:
             break
+    if allocation:
+        allocation.learn(starts, pool)
     values = [[pool.value(key, owner) for key in row] for owner, row in enumerate(keys)]
     used = [len(pool.rewards(key, owner)) for owner, row in enumerate(keys) for key in row]
     metrics = {

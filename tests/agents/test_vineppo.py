@@ -93,6 +93,18 @@ def test_the_cap_runs(cap_fill, tmp_path):
         assert all(value == row[0] for row in later for value in row)
 
 
+def test_the_allocation_learns_from_one_iteration_for_the_next(tmp_path):
+    assert main([*SMALL, "--allocation", "variance", "--output_dir", str(tmp_path / "run")]) == 0
+    config = VinePPOConfig(
+        model="tiny", num_prompts=2, num_generations=2, num_rollouts=4, minibatch_size=4,
+        eval_problems=0, allocation="variance", max_new_tokens=80, top_p=1.0,
+    )  # fmt: skip
+    agent = VinePPO(config, tmp_path)
+    assert agent.allocation.states.sum() == 0
+    credit = agent.advantages(agent.collect(1, lambda *_: None), 1, lambda *_: None)
+    assert agent.allocation.states.sum() == credit.metrics["vine/unique_states"]
+
+
 def _data_folder():
     folder = os.environ.get("LANG_ENV_DATA")
     return os.path.join(folder, "gsm8k") if folder else None
