@@ -116,6 +116,7 @@ def _compared(axes: Axes, newest: Mapping[str, Mapping[str, Any]]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set_xlim(left=0)
+    axes.locator_params(axis="x", nbins=5)
     label(axes, "Error with 95 % interval", "MSE without the truth's noise", "", legend=False)
     axes.legend(fontsize=8, frameon=False, loc="center right")
 
