@@ -15,7 +15,7 @@ from agents.analysis.output import COLOURS, label, new_figure
 _STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 _PANELS = {
     "iterations": ("iterations", 1.0),
-    "tokens": ("generated tokens (thousands), value rollouts counted", 1000.0),
+    "tokens": ("generated tokens, thousands (value rollouts too)", 1000.0),
     "seconds": ("training seconds (wall-clock, no evaluation)", 1.0),
     "cpu_seconds": ("training CPU seconds", 1.0),
 }

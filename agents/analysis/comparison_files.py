@@ -24,6 +24,7 @@ from agents.analysis.comparison_tables import (
     peak_tables,
     search_table,
 )
+from agents.analysis.output import save_picture
 from agents.analysis.variants import Run
 from agents.core.run_folder import plain_value, write_atomically
 
@@ -90,8 +91,7 @@ def write_comparison(
         f"![accuracy](compare.png)\n\n### The first run of each\n\n```\n{commands}\n```\n",
     ]
     write_atomically(folder / "compare.md", "\n".join(parts))
-    figure = draw_comparison(results, about)
-    figure.savefig(folder / "compare.png", format="png", metadata={"Software": None})
+    save_picture(draw_comparison(results, about), folder / "compare.png", colours=128)
     return tables
 
 

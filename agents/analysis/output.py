@@ -79,12 +79,18 @@ def write_outcome(folder: Path, name: str, head: Mapping[str, Any], outcome: Out
     text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     paths = [folder / f"{name}.json", folder / f"{name}.png"]
     write_atomically(paths[0], text)
-    _small_picture(outcome.figure).save(paths[1], optimize=True)
+    save_picture(outcome.figure, paths[1])
     return paths
 
 
-def _small_picture(figure: Figure) -> Image.Image:
-    """Returns the drawn figure with a palette of 64 colours: a third of the size of a plain PNG."""
+def save_picture(figure: Figure, path: Path, *, colours: int = 64) -> None:
+    """Writes a figure as PNG with a small palette: a third of the size of a plain one.
+
+    Args:
+        figure: What to draw.
+        path: The file; replaced where it exists.
+        colours: Of the palette, at most 256; figures with shaded areas need more.
+    """
     drawn = BytesIO()
     figure.savefig(drawn, format="png")
-    return Image.open(drawn).convert("RGB").quantize(64)
+    Image.open(drawn).convert("RGB").quantize(colours).save(path, optimize=True)
