@@ -51,6 +51,7 @@ class Comparison:
             self._execute(added, "runs with as many tokens")
             plan.variants += added
         if self.interrupt.requested():
+            self.view.close()
             self.view.line("stopped; the same command again goes on from here")
             return INTERRUPTED
         self.report()

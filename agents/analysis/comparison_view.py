@@ -41,7 +41,7 @@ class ComparisonView:
         traceback: TracebackType | None,
     ) -> None:
         """Gives the terminal back."""
-        self._close()
+        self.close()
 
     def line(self, text: str) -> None:
         """Shows a line that stays."""
@@ -50,7 +50,7 @@ class ComparisonView:
 
     def begin(self, about: str) -> None:
         """Says which batch of runs comes."""
-        self._close()
+        self.close()
         self._about, self._started = about, time.monotonic()
 
     def progress(self, progress: Progress) -> None:
@@ -67,11 +67,11 @@ class ComparisonView:
         if self._live is not None:
             self._live.update(self._drawn(progress))
             if progress.done == progress.total:
-                self._close()
+                self.close()
 
     def tables(self, tables: Sequence[Table]) -> None:
         """Shows tables."""
-        self._close()
+        self.close()
         for table in tables:
             drawn = RichTable(title=table.title, title_justify="left", header_style="bold")
             for place, heading in enumerate(table.headings):
@@ -82,7 +82,8 @@ class ComparisonView:
             if table.note:
                 self._console.print(Text(table.note, style="dim"))
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Ends the live part; closing twice does nothing more."""
         if self._live is not None:
             self._live.stop()
             self._live = None
