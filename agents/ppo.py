@@ -37,6 +37,7 @@ from agents.core.policy import Policy
 from agents.core.rollout import Trajectory
 from agents.core.streams import generator
 from agents.core.update import Updater
+from agents.core.update_log import TrainerState
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,10 @@ class PPO(Agent):
     def trained_beside(self) -> dict[str, nn.Module]:
         """Returns the critic, or its head where it shares the trunk."""
         return {} if self.critic is None else {CRITIC: self.critic.critic.trained()}
+
+    def trainers(self) -> dict[str, TrainerState]:
+        """Returns policy and critic."""
+        return super().trainers() | ({} if self.critic is None else {"critic": self.critic})
 
     def advantages(
         self,

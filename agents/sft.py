@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.core.checkpoint import save_checkpoint
+from agents.core.checkpoint import load_weights, save_checkpoint
 from agents.core.command import run_training
 from agents.core.config import TrainingConfig
 from agents.core.envs import ProblemCursor, make_env
@@ -28,13 +28,14 @@ from agents.core.evaluation import evaluate_and_report
 from agents.core.interrupt import Interrupt
 from agents.core.loading import load_policy, new_policy, prepared
 from agents.core.losses import masked_sum
+from agents.core.micro import MicroBatchSize, micro_batches
 from agents.core.optimizer import make_optimizer
 from agents.core.options import option
 from agents.core.packing import check_packing, pack, packed
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.streams import generator
-from agents.core.update import micro_batches
+from agents.core.update_log import Diverged, load_optimizer_state, optimizer_state
 from agents.engines.base import make_engine
 from graders.resolve import resolve
 from lang_env.problem import Problem
@@ -66,6 +67,9 @@ class SFTConfig(TrainingConfig):
         low=1,
     )
     logging_steps: int = option(50, "Optimiser steps per row of the log.", low=1)
+    save_steps: int = option(
+        500, "Optimiser steps between checkpoints; 0: only at the end.", low=0, harmless=True
+    )
     demonstrations: str = option(
         "solution", "What is imitated: solution, slips (the procedural ones), or pkg.mod:attr."
     )
@@ -169,6 +173,10 @@ class SFT:
             check_packing(self.policy)
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
         self.optimizer, self.scheduler = make_optimizer(self.policy, config, config.max_steps)
+        self.micro_batch_size = MicroBatchSize(config.micro_batch_size)
+        self.done = self.num_tokens = self.bad_gradients = 0
+        self.window: list[tuple[float, float]] = []  # loss, norm of the steps since the last row
+        self._saved: Path | None = None
         self.cursor = ProblemCursor(self.env, config.batch_size, config.seed)
         self.demonstrate: Demonstrate = resolve(
             config.demonstrations, DEMONSTRATIONS, "demonstrations"
@@ -199,60 +207,120 @@ class SFT:
         if self.config.packing:
             packs = pack(lengths, self.config.pack_length)
         used = [sum(lengths[example] for example in examples) for examples in packs]
-        loss_sum = 0.0
-        for rows in micro_batches(used, range(len(packs)), self.config.micro_batch_size):
-            examples = [packs[row] for row in rows]
-            batch = packed(prompts, targets, examples, self.policy.device)
-            log_probs = self.policy(batch, 1.0).log_probs
-            scale = torch.zeros_like(log_probs)
-            for place, row in enumerate(examples):
-                row_weights = [weight for example in row for weight in weights[example]]
-                scale[place, : len(row_weights)] = torch.tensor(row_weights, dtype=scale.dtype)
-            loss = -masked_sum(log_probs * scale, batch.mask) / total
-            loss.backward()  # type: ignore[no-untyped-call]
-            loss_sum += float(loss.detach())
+
+        def backward() -> float:
+            loss_sum = 0.0
+            for rows in micro_batches(used, range(len(packs)), self.micro_batch_size.value):
+                examples = [packs[row] for row in rows]
+                batch = packed(prompts, targets, examples, self.policy.device)
+                log_probs = self.policy(batch, 1.0).log_probs
+                scale = torch.zeros_like(log_probs)
+                for place, row in enumerate(examples):
+                    row_weights = [weight for example in row for weight in weights[example]]
+                    scale[place, : len(row_weights)] = torch.tensor(row_weights, dtype=scale.dtype)
+                loss = -masked_sum(log_probs * scale, batch.mask) / total
+                loss.backward()  # type: ignore[no-untyped-call]
+                loss_sum += float(loss.detach())
+            return loss_sum
+
+        def undo() -> None:
+            self.optimizer.zero_grad(set_to_none=True)
+
+        loss_sum = self.micro_batch_size.fitting(backward, undo)
         parameters = self.policy.parameters()
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm)
-        self.optimizer.step()
-        self.scheduler.step()
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm))
+        self._step(norm)
+        return loss_sum, norm, sum(map(len, targets))
+
+    def _step(self, norm: float) -> None:
+        """Steps unless the gradient is not finite; raises Diverged after too many such steps."""
+        if math.isfinite(norm):
+            self.optimizer.step()
+            self.scheduler.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return loss_sum, float(norm), sum(map(len, targets))
+        self.bad_gradients = 0 if math.isfinite(norm) else self.bad_gradients + 1
+        if self.bad_gradients >= self.config.max_bad_gradients:
+            raise Diverged(
+                f"training diverged: the gradients of {self.bad_gradients} steps in a row are not "
+                "finite. Lower --learning_rate or --max_grad_norm.",
+                [],
+            )
+
+    def load_state(self, state: Mapping[str, Any], checkpoint: Path) -> None:
+        """Goes on from a checkpoint as if nothing had happened; see ``Agent.load_state``."""
+        if state.get("agent") != self.name:
+            raise ValueError(f"{checkpoint} is of {state.get('agent')}, not of {self.name}")
+        load_weights(self.policy, checkpoint, state)
+        load_optimizer_state(self.optimizer, self.scheduler, state["optimizer"])
+        self.done, self.num_tokens = state["steps"], state["num_tokens"]
+        self.bad_gradients = state["bad_gradients"]
+        self.window = [(loss, norm) for loss, norm in state["window"]]
+        self._saved = checkpoint
 
     def train(self, report: Reporter, interrupt: Interrupt) -> None:
-        """Runs all steps; after Ctrl-C it ends early and keeps what was learned."""
-        config, done, num_tokens = self.config, 0, 0
-        evaluate_and_report(self.engine, self.eval_env, config, report, interrupt, "before")
-        for iteration in range(1, config.iterations + 1):
-            losses: list[float] = []
-            steps = range(done + 1, min(config.max_steps, done + config.logging_steps) + 1)
-            with report.phase("update", total=len(steps)) as phase:
-                for number in steps:
-                    if interrupt.requested():
-                        break
-                    loss, norm, tokens = self.step(number)
-                    losses.append(loss)
-                    num_tokens += tokens
-                    phase.advance(1, tokens=tokens)
-            done += len(losses)
-            if interrupt.requested():
-                break
-            if config.eval_every and iteration % config.eval_every == 0 and done < config.max_steps:
-                label = f"iteration {iteration}"
-                evaluate_and_report(self.engine, self.eval_env, config, report, interrupt, label)
-            report.iteration(
-                {
-                    "loss": float(np.mean(losses)),
-                    "grad_norm": norm,
-                    "num_tokens": float(num_tokens),
-                    "steps": float(done),
-                }
-            )
-        state = {"agent": self.name, "seed": config.seed, "num_tokens": num_tokens}
-        saved = save_checkpoint(self.folder, done, self.policy, self.tokenizer, state)
-        if done == config.max_steps:
-            evaluate_and_report(self.engine, self.eval_env, config, report, interrupt, "after")
-        extra = {"interrupted": interrupt.requested(), "num_tokens": num_tokens}
+        """Runs what is left of the steps; after Ctrl-C it saves all of its state and ends."""
+        config = self.config
+        if not report.evaluated("before"):
+            self._evaluate(report, interrupt, "before")
+        while self.done < config.max_steps and self._log_window(report, interrupt):
+            pass
+        saved = self._saved or self._save(report)
+        if self.done == config.max_steps and not report.evaluated("after"):
+            self._evaluate(report, interrupt, "after")
+        extra = {"interrupted": interrupt.requested(), "num_tokens": self.num_tokens}
         report.summary({"env": config.env, "checkpoint": str(saved), **extra})
+
+    def _log_window(self, report: Reporter, interrupt: Interrupt) -> bool:
+        """Takes the steps of one row of the log; False if a signal ended it before the row."""
+        config = self.config
+        begin = self.done - len(self.window)
+        end = min(config.max_steps, begin + config.logging_steps)
+        with report.phase("update", total=end - self.done) as phase:
+            while self.done < end:
+                if interrupt.requested():
+                    return False
+                loss, norm, tokens = self.step(self.done + 1)
+                self.window.append((loss, norm))
+                self.done, self.num_tokens, self._saved = (
+                    self.done + 1, self.num_tokens + tokens, None,
+                )  # fmt: skip
+                phase.advance(1, tokens=tokens)
+                due = config.save_steps > 0 and self.done % config.save_steps == 0
+                if due and self.done < end:
+                    self._save(report)
+        iteration = self._rows_done() + 1
+        if config.eval_every and iteration % config.eval_every == 0 and end < config.max_steps:
+            self._evaluate(report, interrupt, f"iteration {iteration}")
+            if interrupt.requested():
+                return False
+        losses, norms = zip(*self.window, strict=True)
+        numbers = {"loss": float(np.mean(losses)), "grad_norm": norms[-1]}
+        report.iteration(numbers | {"num_tokens": float(self.num_tokens), "steps": float(end)})
+        self.window = []
+        if config.save_steps > 0 and end % config.save_steps == 0 and end < config.max_steps:
+            self._save(report)
+        return True
+
+    def _rows_done(self) -> int:
+        return math.ceil((self.done - len(self.window)) / self.config.logging_steps)
+
+    def _evaluate(self, report: Reporter, interrupt: Interrupt, label: str) -> None:
+        evaluate_and_report(self.engine, self.eval_env, self.config, report, interrupt, label)
+
+    def _save(self, report: Reporter) -> Path:
+        state = {
+            "agent": self.name,
+            "seed": self.config.seed,
+            "iteration": self._rows_done(),
+            "steps": self.done,
+            "num_tokens": self.num_tokens,
+            "bad_gradients": self.bad_gradients,
+            "window": self.window,
+            "optimizer": optimizer_state(self.optimizer, self.scheduler),
+            "report": report.state(),
+        }
+        self._saved = save_checkpoint(self.folder, self.done, self.policy, self.tokenizer, state)
+        return self._saved
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from agents.core.advantages import capped_values, spread_advantages, stepwise_advantages
 from agents.core.agent import Advantages, Agent
@@ -88,6 +88,17 @@ class VinePPO(Agent):
             )
         varied = config.allocation == "variance"
         self.allocation = VarianceAllocation(config.num_rollouts) if varied else None
+
+    def memory(self) -> dict[str, Any]:
+        """Returns what the allocation of rollouts learned too."""
+        more = {} if self.allocation is None else {"allocation": self.allocation.state()}
+        return super().memory() | more
+
+    def load_memory(self, memory: Mapping[str, Any]) -> None:
+        """Takes over what ``memory`` returned."""
+        super().load_memory(memory)
+        if self.allocation is not None:
+            self.allocation.load_state(memory["allocation"])
 
     def advantages(
         self,

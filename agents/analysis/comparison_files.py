@@ -26,7 +26,8 @@ from agents.analysis.comparison_tables import (
 )
 from agents.analysis.output import save_picture
 from agents.analysis.variants import Run
-from agents.core.run_folder import plain_value, write_atomically
+from agents.core.disk import write_atomically
+from agents.core.run_folder import plain_value
 
 
 def write_comparison(

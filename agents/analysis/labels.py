@@ -30,9 +30,9 @@ from agents.analysis.command import Say, run_analysis
 from agents.analysis.output import COLOURS, Outcome, label, new_figure
 from agents.analysis.states import sample_states, separate
 from agents.analysis.subject import AnalysisConfig, Subject
+from agents.core.disk import write_atomically
 from agents.core.options import option
 from agents.core.rollout import Trajectory
-from agents.core.run_folder import write_atomically
 from agents.core.sample_pool import SamplePool, state_key
 from agents.core.values import monte_carlo_values
 

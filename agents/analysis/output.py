@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from agents.core.run_folder import plain_value, write_atomically
+from agents.core.disk import write_atomically
+from agents.core.run_folder import plain_value
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 """Okabe and Ito's palette without its yellow: told apart with every kind of colour vision."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
-import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,58 +15,26 @@ import numpy as np
 from torch import nn
 
 from agents.core.advantages import FloatArray
-from agents.core.checkpoint import save_checkpoint
+from agents.core.checkpoint import load_weights, mark_best, save_checkpoint
 from agents.core.config import BaseConfig
-from agents.core.credit import batch_of, sample_groups, zero_spread_groups
+from agents.core.credit import Advantages, batch_of, sample_groups
 from agents.core.curriculum import curriculum_state, set_curriculum_state
-from agents.core.envs import ProblemCursor, make_env
-from agents.core.evaluation import evaluate_and_report, stoppable, success_of
+from agents.core.envs import ProblemCursor, check_lengths, make_env
+from agents.core.evaluation import evaluate_and_report, stoppable
 from agents.core.flags import command_line
 from agents.core.interrupt import Interrupt, Stopped
+from agents.core.iteration import Iteration, clocks, rollout_metrics, sample_of, save_offending
 from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support
 from agents.core.policy import Policy
-from agents.core.records import Sample
 from agents.core.reporting import Reporter
 from agents.core.rollout import OverlongPenalty, Sampler, Trajectory, mark_states
 from agents.core.streams import generator
 from agents.core.update import Batch, Updater
+from agents.core.update_log import Diverged, TrainerState
 from agents.engines.base import make_engine
 
-
-@dataclass(frozen=True, slots=True)
-class Advantages:
-    """What an algorithm says about one iteration's answers; lists have one entry an answer.
-
-    Attributes:
-        tokens: The raw advantage of each token, float64, each of shape [T_i].
-        metrics: Numbers to log.
-        values: V of the state at each border, if the algorithm estimates it; else empty lists.
-        returns: What a critic should say before each token, each [T_i]; empty without a critic.
-        token_values: What it says now, each [T_i]; empty without a critic. Shown in samples
-            if ``values`` is empty.
-    """
-
-    tokens: list[FloatArray]
-    metrics: dict[str, float]
-    values: list[list[float]]
-    returns: list[FloatArray] = field(default_factory=list)
-    token_values: list[FloatArray] = field(default_factory=list)
-
-    @staticmethod
-    def of_answers(
-        advantages: FloatArray, trajectories: Sequence[Trajectory], metrics: dict[str, float]
-    ) -> Advantages:
-        """Gives every token of an answer the answer's advantage.
-
-        Args:
-            advantages: One number an answer, [N] or [prompts, answers].
-            trajectories: The N answers, in the same order.
-            metrics: Numbers to log.
-        """
-        pairs = zip(advantages.ravel(), trajectories, strict=True)
-        tokens = [np.full(len(trajectory.response), number) for number, trajectory in pairs]
-        return Advantages(tokens, metrics, [[] for _ in tokens])
+__all__ = ["Advantages", "Agent"]
 
 
 class Agent(ABC):
@@ -82,6 +50,8 @@ class Agent(ABC):
         env: The unwrapped training environment.
         policy: What is trained.
         sampler: Samples answers of the policy from states of ``env``.
+        done: Iterations behind it.
+        best: Best accuracy of an evaluation so far.
     """
 
     name: ClassVar[str] = "agent"
@@ -107,7 +77,8 @@ class Agent(ABC):
             config.model, self.env.tokenizer, dtype=config.dtype, device=config.device
         )
         prepared(self.policy, config)
-        self._check_lengths()
+        context = getattr(self.policy.model.config, "max_position_embeddings", None)
+        check_lengths(self.env, context, config.overlong_buffer_len)
         self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
         self.sampler = Sampler(
             self.engine,
@@ -122,8 +93,12 @@ class Agent(ABC):
         self.cursor = ProblemCursor(self.env, config.num_prompts, config.seed)
         reference = self.policy.frozen_copy() if config.beta > 0 else None
         self.updater = self.make_updater(reference)
-        self.num_tokens = 0
+        self.done = self.num_tokens = 0
+        self.best = -math.inf
         self.collected: dict[str, float] = {}
+        self._current: Iteration | None = None
+        self._saved: Path | None = None
+        self._improved = False
         if config.top_p < 1 and config.top_p_correction == "none":
             warnings.warn(
                 f"top_p={config.top_p:g} samples from another distribution than the loss assumes: "
@@ -203,147 +178,168 @@ class Agent(ABC):
                 mark_states(self.env, trajectory)
         return trajectories
 
+    def trainers(self) -> dict[str, TrainerState]:
+        """Returns what has an optimizer, by name: its state goes into every checkpoint."""
+        return {"policy": self.updater}
+
+    def memory(self) -> dict[str, Any]:
+        """Returns what is remembered from one iteration to the next beside the weights.
+
+        A tree that a checkpoint can hold. An algorithm that remembers more adds to it, here and in
+        ``load_memory``.
+        """
+        return {"curriculum": curriculum_state(self.env)}
+
+    def load_memory(self, memory: Mapping[str, Any]) -> None:
+        """Takes over what ``memory`` returned."""
+        set_curriculum_state(self.env, memory["curriculum"])
+
+    def load_state(self, state: Mapping[str, Any], checkpoint: Path) -> None:
+        """Goes on from a checkpoint as if nothing had happened.
+
+        Args:
+            state: What ``load_checkpoint`` returned.
+            checkpoint: Its folder.
+
+        Raises:
+            ValueError: The checkpoint is that of another algorithm or model.
+        """
+        if state.get("agent") != self.name:
+            raise ValueError(f"{checkpoint} is of {state.get('agent')}, not of {self.name}")
+        load_weights(self.policy, checkpoint, state, self.trained_beside())
+        for name, trainer in self.trainers().items():
+            trainer.load_state(state["trainers"][name])
+        self.load_memory(state["memory"])
+        self.engine.sync_weights(self.policy.model)
+        self.done, self.num_tokens = int(state["iteration"]), int(state["num_tokens"])
+        self.best = float(state["best"])
+        self._current = None if state["current"] is None else Iteration.of(state["current"])
+        self._saved = checkpoint
+
     def train(self, report: Reporter, interrupt: Interrupt) -> None:
-        """Runs all iterations; after Ctrl-C it ends early and keeps what was learned."""
-        config, done = self.config, 0
+        """Runs what is left of the iterations; after Ctrl-C it saves all of its state and ends."""
+        config = self.config
         self.sampler = replace(self.sampler, judging=report.judging)
-        self._evaluate(report, interrupt, "before")
-        for iteration in range(1, config.iterations + 1):
-            if not self._iterate(iteration, report, interrupt):
-                break
-            done = iteration
-            due = config.save_every > 0 and iteration % config.save_every == 0
-            if due and iteration < config.iterations:
-                self._save(iteration)
-        folder = self._save(done)  # before the evaluation: nothing may be lost in it
-        if done == config.iterations:
+        if not report.evaluated("before"):
+            self._evaluate(report, interrupt, "before")
+        while self.done < config.iterations and self._iterate(report, interrupt):
+            due = config.save_every > 0 and self.done % config.save_every == 0
+            if (due or self._improved) and self.done < config.iterations:
+                self.save(report.state())
+        folder = self._saved or self.save(
+            report.state()
+        )  # before the evaluation: nothing may be lost
+        if self.done == config.iterations and not report.evaluated("after"):
             self._evaluate(report, interrupt, "after")
+            if self._improved:
+                mark_best(folder)
         extra: dict[str, Any] = {
             "interrupted": interrupt.requested(),
             "num_tokens": self.num_tokens,
         }
-        extra["next"] = [
+        again = f"{command_line()} --resume {self.folder}"
+        further = (
             f"{command_line()} --config {self.folder / 'config.yaml'} "
-            f"--model {folder} --output_dir {self.folder}-more",
-        ]
+            f"--model {folder} --output_dir {self.folder}-more"
+        )
+        extra["next"] = [again if interrupt.requested() else further]
         report.summary({"env": config.env, "checkpoint": str(folder), **extra})
 
-    def _iterate(self, iteration: int, report: Reporter, interrupt: Interrupt) -> bool:
-        """One round; False if Ctrl-C ended it before the weights changed."""
-        config, started = self.config, (time.perf_counter(), time.process_time())
-        answers = config.num_prompts * config.num_generations
-        curriculum = curriculum_state(self.env)
+    def _iterate(self, report: Reporter, interrupt: Interrupt) -> bool:
+        """One round, or what is left of it; False if a signal ended it before its log."""
+        config, number, started = self.config, self.done + 1, clocks()
+        before = copy.deepcopy(self.memory())
         try:
-            interrupt.check()
-            with report.phase("rollout", total=answers) as phase:
-                trajectories = self.collect(iteration, stoppable(phase, interrupt))
-            with report.phase("values") as phase:
-                credit = self.advantages(trajectories, iteration, stoppable(phase, interrupt))
-            interrupt.check()
+            current = self._current or self._begin(number, report, interrupt)
         except Stopped:
-            set_curriculum_state(self.env, curriculum)  # the iteration does not count
+            self.load_memory(before)  # the iteration does not count
             return False
+        self._current, self._saved = current, None
+        answers = config.num_prompts * config.num_generations
+        with report.phase("update", total=answers * config.updates_per_batch) as phase:
+            try:
+                updated = self.update(current.batch, number, phase.advance, interrupt.requested)
+            except Diverged as error:
+                saved = save_offending(self.folder, current.batch, error.rows, self.env.tokenizer)
+                raise Diverged(f"{error} The last answers are in {saved}.", error.rows) from error
+        self.engine.sync_weights(self.policy.model)
+        self._improved = False
+        if config.eval_every > 0 and number % config.eval_every == 0 and number < config.iterations:
+            self._evaluate(report, interrupt, f"iteration {number}")
+        current.spend(started)
+        if interrupt.requested():
+            return False
+        self.done, self.num_tokens = number, self.num_tokens + current.num_tokens
+        # What is known before the update stands first, and wins where both have a number.
+        metrics = {**current.metrics, **updated, **current.metrics}
+        metrics["num_tokens"] = float(self.num_tokens)
+        metrics["step_time"], metrics["step_cpu_seconds"] = current.seconds
+        report.iteration(metrics)
+        report.sample(current.sample)
+        self._current = None
+        for trainer in self.trainers().values():
+            trainer.forget()
+        return True
+
+    def _begin(self, number: int, report: Reporter, interrupt: Interrupt) -> Iteration:
+        """Samples and values the answers of an iteration; raises Stopped after a signal."""
+        config, started = self.config, clocks()
+        interrupt.check()
+        answers = config.num_prompts * config.num_generations
+        with report.phase("rollout", total=answers) as phase:
+            trajectories = self.collect(number, stoppable(phase, interrupt))
+        with report.phase("values") as phase:
+            credit = self.advantages(trajectories, number, stoppable(phase, interrupt))
+        interrupt.check()
         batch = batch_of(trajectories, credit.tokens, config)
         batch.returns, batch.values = credit.returns, credit.token_values
-        with report.phase("update", total=answers * config.updates_per_batch) as phase:
-            learning_rate = self.updater.scheduler.get_last_lr()[0]
-            updated = self.update(batch, iteration, phase.advance, interrupt.requested)
-        self.engine.sync_weights(self.policy.model)
-        self.num_tokens += sum(len(response) for response in batch.responses)
-        self.num_tokens += int(credit.metrics.get("vine/tokens", 0))
-        self.num_tokens += int(self.collected.get("resampled/tokens", 0))
-        metrics = _rollout_metrics(trajectories, config.num_generations) | updated
+        metrics = rollout_metrics(trajectories, config.num_generations)
         metrics |= credit.metrics | self.collected
         if config.overlong_buffer_len:
             metrics["rewards/overlong/mean"] = float(np.mean([t.penalty for t in trajectories]))
-        metrics["learning_rate"] = float(learning_rate)
+        metrics["learning_rate"] = float(self.updater.scheduler.get_last_lr()[0])
         metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
-        metrics["num_tokens"] = float(self.num_tokens)
-        metrics["step_time"] = time.perf_counter() - started[0]
-        metrics["step_cpu_seconds"] = time.process_time() - started[1]
-        due = config.eval_every > 0 and iteration % config.eval_every == 0
-        if due and iteration < config.iterations:
-            self._evaluate(report, interrupt, f"iteration {iteration}")
-        report.iteration(metrics)
-        report.sample(self._sample(trajectories, credit))
-        return True
+        num_tokens = sum(len(response) for response in batch.responses)
+        num_tokens += int(credit.metrics.get("vine/tokens", 0))
+        num_tokens += int(self.collected.get("resampled/tokens", 0))
+        current = Iteration(batch, metrics, sample_of(trajectories, credit, self.env), num_tokens)
+        current.spend(started)
+        return current
 
     def _evaluate(self, report: Reporter, interrupt: Interrupt, label: str) -> None:
-        evaluate_and_report(self.engine, self.eval_env, self.config, report, interrupt, label)
+        results = evaluate_and_report(
+            self.engine, self.eval_env, self.config, report, interrupt, label
+        )
+        score = list(results.values())[-1].mean if results else -math.inf
+        self._improved = score > self.best
+        self.best = max(score, self.best)
 
-    def _save(self, iteration: int) -> Path:
-        return save_checkpoint(
+    def save(self, report: Mapping[str, Any]) -> Path:
+        """Writes a checkpoint of everything and returns its folder.
+
+        Args:
+            report: The reporter's state.
+        """
+        state = {
+            "agent": self.name,
+            "seed": self.config.seed,
+            "num_tokens": self.num_tokens,
+            "best": self.best,
+            "current": None if self._current is None else self._current.state(),
+            "trainers": {name: trainer.state() for name, trainer in self.trainers().items()},
+            "memory": self.memory(),
+            "report": report,
+        }
+        self._saved = save_checkpoint(
             self.folder,
-            iteration,
+            self.done,
             self.policy,
             self.env.tokenizer,
-            {
-                "agent": self.name,
-                "seed": self.config.seed,
-                "num_tokens": self.num_tokens,
-                "curriculum": curriculum_state(self.env),
-            },
+            state,
             keep=self.config.keep_checkpoints,
             modules=self.trained_beside(),
+            part=self._current is not None,
         )
-
-    def _sample(self, trajectories: Sequence[Trajectory], credit: Advantages) -> Sample:
-        """Returns the answer whose steps differ most in advantage, the first among equals."""
-        spreads = [float(array.max() - array.min()) for array in credit.tokens]
-        chosen = int(np.argmax(spreads))
-        trajectory = trajectories[chosen]
-        problem = getattr(trajectory.start.snapshot, "problem", None)
-        borders = self.env.segmenter(trajectory.response, self.env.tokenizer)
-        pieces = zip(borders, [*borders[1:], len(trajectory.response)], strict=True)
-        values = credit.values[chosen]
-        if not values and credit.token_values:
-            values = [float(credit.token_values[chosen][border]) for border in borders]
-        return Sample(
-            question=str(getattr(problem, "question", trajectory.start.problem_id)),
-            steps=tuple(
-                self.env.tokenizer.decode(trajectory.response[begin:end]) for begin, end in pieces
-            ),
-            advantages=tuple(float(credit.tokens[chosen][begin]) for begin in borders),
-            values=_padded_values(values, len(borders)),
-            reward=trajectory.reward,
-            reference=str(getattr(problem, "answer", "")),
-        )
-
-    def _check_lengths(self) -> None:
-        budget, buffer = getattr(self.env, "max_new_tokens", None), self.config.overlong_buffer_len
-        if budget is not None and buffer > budget:
-            raise ValueError(
-                f"overlong_buffer_len must be at most the answer budget, {budget} tokens, got "
-                f"{buffer}. Lower it, or raise --max_new_tokens."
-            )
-        context = getattr(self.policy.model.config, "max_position_embeddings", None)
-        needed = getattr(self.env, "max_prompt_tokens", 0) + getattr(self.env, "max_new_tokens", 0)
-        if context is not None and getattr(self.env, "max_length", None) is None:
-            if needed > context:
-                raise ValueError(
-                    f"prompt and answer may take {needed} tokens, but the model's context is "
-                    f"{context}. Lower --max_prompt_tokens or --max_new_tokens."
-                )
-
-
-def _padded_values(values: list[float], count: int) -> tuple[float, ...]:
-    """Returns a value for each step: beyond a cap there is none, shown as NaN."""
-    return (*values, *([math.nan] * (count - len(values)))) if values else ()
-
-
-def _rollout_metrics(trajectories: Sequence[Trajectory], group: int) -> dict[str, float]:
-    """Returns TRL's numbers about rewards and lengths."""
-    rewards = np.array([trajectory.reward for trajectory in trajectories]).reshape(-1, group)
-    lengths = np.array([len(trajectory.response) for trajectory in trajectories])
-    undecided = [t.info.get("verdict") == "undecided" for t in trajectories]
-    return {
-        "reward": float(rewards.mean()),
-        "reward_std": float(rewards.std()),
-        "frac_reward_zero_std": float(np.mean(zero_spread_groups(trajectories, group))),
-        "accuracy": float(np.mean([success_of(trajectory) for trajectory in trajectories])),
-        "completions/mean_length": float(lengths.mean()),
-        "completions/min_length": float(lengths.min()),
-        "completions/max_length": float(lengths.max()),
-        "completions/clipped_ratio": float(np.mean([t.truncated for t in trajectories])),
-        "grades/undecided_ratio": float(np.mean(undecided)),
-    }
+        if self._improved:
+            mark_best(self._saved)
+        return self._saved

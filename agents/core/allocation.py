@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from agents.core.rollout import Start
 from agents.core.sample_pool import SamplePool, StateKey
 
+_LEARNED = ("states", "squares", "degrees")
 _BUCKETS = 16  # depths that are told apart
 _KEPT = 0.8  # share of what was seen that the next iteration keeps
 _PRIOR = 4.0  # samples of the mean variance that each depth is given, so that none is 0
@@ -83,6 +84,15 @@ class VarianceAllocation:
             self.states[depth] += 1
             self.squares[depth] += ((rewards - rewards.mean()) ** 2).sum()
             self.degrees[depth] += len(rewards) - 1
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """Returns what was learned, for a checkpoint."""
+        return {name: getattr(self, name) for name in _LEARNED}
+
+    def load_state(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+        """Goes on from what ``state`` returned."""
+        for name in _LEARNED:
+            setattr(self, name, np.array(state[name]))
 
 
 def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,22 +1,32 @@
-"""Checkpoints: a folder that ``AutoModelForCausalLM.from_pretrained`` opens, written atomically."""
+"""Checkpoints: a folder that ``AutoModelForCausalLM.from_pretrained`` opens, and trainer state.
+
+A checkpoint is written under another name, forced to disk, sealed with a manifest of hashes and
+renamed: it is there as a whole or not at all, and damage is found before anything is read. Trainer
+state is JSON and safetensors (``agents/core/state_tree.py``).
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
-from agents.core.lora import merged
+from agents.core.disk import force_folder_to_disk, write_atomically
+from agents.core.lora import adapter_state, load_adapter_state, merged
+from agents.core.manifest import check_sealed, seal
 from agents.core.policy import Policy
+from agents.core.state_tree import load_tree, save_tree
 from lang_env.tokenizers import HubTokenizer, RustBackedTokenizer, Tokenizer
 
-_STATE = "trainer_state.json"
+_STATE = "trainer_state"
+_NAME = re.compile(r"step-(\d+)(-part)?(\.replaced)?")
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
@@ -69,21 +79,20 @@ def save_checkpoint(
     *,
     keep: int = 0,
     modules: Mapping[str, nn.Module] | None = None,
+    part: bool = False,
 ) -> Path:
     """Writes ``checkpoints/step-N`` and points ``checkpoints/latest`` at it.
-
-    The folder is written under another name and renamed, so that a half-written one is never
-    mistaken for a checkpoint.
 
     Args:
         run_folder: The run's folder.
         step: Iterations done.
         policy: What is saved.
         tokenizer: The environment's tokenizer, saved beside it.
-        state: JSON values that go into ``trainer_state.json``.
-        keep: How many of the newest checkpoints stay; 0: all.
+        state: What goes into the trainer state, see ``agents/core/state_tree.py``.
+        keep: How many of the newest checkpoints stay, beside the best one; 0: all.
         modules: What is trained beside the policy: the weights of each go to
             ``NAME.safetensors``.
+        part: Whether the iteration after ``step`` has begun; the folder is ``step-N-part``.
 
     Returns:
         The checkpoint's folder.
@@ -92,26 +101,113 @@ def save_checkpoint(
         OSError: It cannot be written; no part of it is left.
     """
     parent = run_folder / "checkpoints"
-    final, partial = parent / f"step-{step}", parent / f"step-{step}.partial"
-    for stale in (final, partial):
-        shutil.rmtree(stale, ignore_errors=True)
+    final = parent / f"step-{step}{'-part' if part else ''}"
+    partial, replaced = (final.with_name(final.name + end) for end in (".partial", ".replaced"))
+    shutil.rmtree(partial, ignore_errors=True)
+    adapters = {"adapters": adapter_state(policy)} if policy.has_adapters else {}
     try:
         partial.mkdir(parents=True)
         save_model(policy, tokenizer, partial)
         for name, module in (modules or {}).items():
             weights = {key: value.contiguous() for key, value in module.state_dict().items()}
             save_file(weights, partial / f"{name}.safetensors")
-        (partial / _STATE).write_text(json.dumps({"iteration": step, **state}, indent=2) + "\n")
+        save_tree(partial, _STATE, {"iteration": step, **state, **adapters})
+        seal(partial)
+        if final.exists():
+            final.rename(replaced)
         partial.rename(final)
+        force_folder_to_disk(parent)
+        write_atomically(parent / "latest", f"{final.name}\n")
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise OSError(
-            f"cannot write the checkpoint {final}: {error}. Make room or fix the folder, and start "
-            "again from the checkpoint before it, if there is one."
+            f"cannot write the checkpoint {final}: {error}. Make room or fix the folder, and go on "
+            "from the checkpoint before it, if there is one, with --resume."
         ) from error
-    (parent / "latest").write_text(f"{final.name}\n")
+    shutil.rmtree(replaced, ignore_errors=True)
     if keep > 0:
-        numbered = sorted(parent.glob("step-*"), key=lambda path: int(path.name[5:]))
-        for old in numbered[:-keep]:
+        best = _pointed_at(parent / "best")
+        for old in [path for path in checkpoints(run_folder) if path.name != best][keep:]:
             shutil.rmtree(old)
     return final
+
+
+def mark_best(checkpoint: Path) -> None:
+    """Points ``checkpoints/best`` at a checkpoint, which is kept from then on."""
+    write_atomically(checkpoint.parent / "best", f"{checkpoint.name}\n")
+
+
+def checkpoints(run_folder: Path) -> list[Path]:
+    """Returns a run's checkpoints, the newest first; half-written ones are none.
+
+    One in the middle of an iteration is newer than the one before that iteration.
+    """
+    found = []
+    for path in (run_folder / "checkpoints").glob("step-*"):
+        if match := _NAME.fullmatch(path.name):
+            step, part, replaced = match.groups()
+            found.append((int(step), part is not None, replaced is None, path))
+    return [path for *_, path in sorted(found, reverse=True)]
+
+
+def load_checkpoint(checkpoint: Path) -> dict[str, Any]:
+    """Returns the trainer state of a checkpoint after checking every file of it.
+
+    Raises:
+        ValueError: It is damaged; says which file, and which checkpoint is the one before.
+    """
+    try:
+        check_sealed(checkpoint)
+        return load_tree(checkpoint, _STATE)
+    except ValueError as error:
+        others = checkpoints(checkpoint.parents[1])
+        older = others[others.index(checkpoint) + 1 :] if checkpoint in others else []
+        remedy = (
+            f"Go on from the one before it: --resume {older[0]}"
+            if older
+            else ("There is none before it: start over with another --output_dir")
+        )
+        raise ValueError(f"checkpoint {checkpoint} is damaged: {error}. {remedy}") from error
+
+
+def load_weights(
+    policy: Policy,
+    checkpoint: Path,
+    state: Mapping[str, Any],
+    modules: Mapping[str, nn.Module] | None = None,
+) -> None:
+    """Gives a policy, and what is trained beside it, the weights of a checkpoint, bit for bit.
+
+    Args:
+        policy: Made from the same options as the one that was saved.
+        checkpoint: Its folder.
+        state: What ``load_checkpoint`` returned.
+        modules: As in ``save_checkpoint``.
+
+    Raises:
+        ValueError: The weights are those of another model.
+    """
+    from transformers import AutoModelForCausalLM
+
+    try:
+        for name, module in (modules or {}).items():
+            module.load_state_dict(load_file(checkpoint / f"{name}.safetensors"))
+        if policy.has_adapters:
+            load_adapter_state(policy, state["adapters"])
+            return
+        saved = AutoModelForCausalLM.from_pretrained(
+            checkpoint, dtype=policy.model.dtype, trust_remote_code=False, use_safetensors=True
+        )
+        policy.model.load_state_dict(saved.state_dict())
+    except (OSError, KeyError, RuntimeError, SafetensorError) as error:
+        raise ValueError(
+            f"checkpoint {checkpoint} does not fit the model of this run: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+
+
+def _pointed_at(pointer: Path) -> str | None:
+    try:
+        return pointer.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from agents.core.config import TrainingConfig, command_errors, parse_config
+from agents.core.checkpoint import load_checkpoint
+from agents.core.config import TrainingConfig, command_errors
 from agents.core.interrupt import Interrupt
 from agents.core.loading import TINY
 from agents.core.loggers import resolve_logger
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
-from agents.core.run_folder import prepare_run_folder
+from agents.core.resume import launch, rewind
+from agents.core.update_log import Diverged
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as of a shell."""
@@ -26,6 +28,10 @@ class Trainer(Protocol):
     """What a command trains with."""
 
     policy: Policy
+
+    def load_state(self, state: Mapping[str, Any], checkpoint: Path) -> None:
+        """Takes over everything that a checkpoint holds."""
+        ...
 
     def train(self, report: Reporter, interrupt: Interrupt) -> None:
         """Trains to the end, or until ``interrupt`` asks for it."""
@@ -67,15 +73,20 @@ def run_training(
     # The run has its own view of progress.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
+    name = trainer_class.name
     with command_errors():
-        config = parse_config(config_class, argv, tiny=tiny, description=description)
-        own_logger = ":" in config.logger
-        if not own_logger:
-            resolve_logger(config.logger)
-        folder = prepare_run_folder(config, trainer_class.name)
+        begun = launch(name, config_class, argv, tiny=tiny, description=description)
+        config, folder = begun.config, begun.folder
+        if begun.finished:
+            sys.stderr.write(f"{folder} is finished: nothing to do\n")
+            return 0
         if config.threads:
             torch.set_num_threads(config.threads)
+        state = None if begun.checkpoint is None else load_checkpoint(begun.checkpoint)
+        own_logger = ":" in config.logger
         try:
+            if not own_logger:
+                resolve_logger(config.logger)
             trainer = trainer_class(config, folder)
             if own_logger:  # only now: what it imports may break an engine that is not built yet
                 resolve_logger(config.logger)
@@ -83,20 +94,26 @@ def run_training(
             with suppress(OSError):
                 folder.rmdir()  # nothing was run: leave no empty folder behind
             raise
-    try:
-        with Interrupt() as interrupt, Reporter(folder, config, agent=trainer_class.name) as report:
-            report.header(_about(config, trainer))
-            trainer.train(report, interrupt)
-    except KeyboardInterrupt:
-        sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
-        return INTERRUPTED
-    except OSError as error:  # a full disk, a folder that went away
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    return INTERRUPTED if interrupt.requested() else 0
+        if state is not None and begun.checkpoint is not None:
+            trainer.load_state(state, begun.checkpoint)
+        first = rewind(folder, state)
+    with Interrupt() as interrupt:
+        try:
+            with Reporter(folder, config, agent=name, first_iteration=first) as report:
+                if state is not None:
+                    report.load_state(state["report"])
+                report.header(_about(config, trainer, begun.checkpoint))
+                trainer.train(report, interrupt)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
+            return interrupt.status or INTERRUPTED
+        except (OSError, Diverged) as error:  # a full disk, a folder that went away
+            sys.stderr.write(f"error: {error}\n")
+            return 1
+    return interrupt.status
 
 
-def _about(config: TrainingConfig, trainer: Trainer) -> dict[str, str]:
+def _about(config: TrainingConfig, trainer: Trainer, checkpoint: Path | None) -> dict[str, str]:
     policy = trainer.policy
     about = {
         "model": f"{config.model or 'tiny'}, {policy.num_parameters:,} parameters",
@@ -106,4 +123,6 @@ def _about(config: TrainingConfig, trainer: Trainer) -> dict[str, str]:
         about["model"] = f"new, {policy.num_parameters:,} parameters"
     elif config.model in (None, TINY) and config.env.rpartition(":")[2] != "MathReason-v0":
         about["note"] = "the embedded policy knows MathReason-v0 only; --model names another"
+    if checkpoint is not None:
+        about["resumed"] = f"from {checkpoint}"
     return about

@@ -7,7 +7,7 @@ The defaults are the VinePPO paper's values (arXiv 2410.01679). An algorithm inh
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -86,8 +86,12 @@ class PlayConfig(Options):
     dtype: Literal["float32", "bfloat16", "float64"] = option(
         "float32", "Precision of the policy.", paper="bfloat16"
     )
-    device: str = option("auto", "Where the policy runs: auto, cpu, cuda, cuda:1, mps.")
-    threads: int = option(0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0)
+    device: str = option(
+        "auto", "Where the policy runs: auto, cpu, cuda, cuda:1, mps.", harmless=True
+    )
+    threads: int = option(
+        0, "CPU threads of PyTorch; 0: as many as it takes by itself.", low=0, harmless=True
+    )
     seed: int = option(0, "Seed of everything random in the run.", low=0, high=2**32 - 1)
 
     def __post_init__(self) -> None:
@@ -105,16 +109,25 @@ class PlayConfig(Options):
 class TrainingConfig(PlayConfig):
     """What every training command has."""
 
-    output_dir: str | None = option(None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.")
+    output_dir: str | None = option(
+        None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.", harmless=True
+    )
     gradient_checkpointing: bool = option(
-        False, "Compute layers again in the backward pass: less memory, more time.", paper="true"
+        False,
+        "Compute layers again in the backward pass: less memory, more time.",
+        paper="true",
+        harmless=True,
     )
     lora_r: int = option(0, "Rank of LoRA adapters; 0: all weights are trained.", low=0, paper="0")
     lora_alpha: int = option(32, "LoRA adapters are scaled by this over their rank.", low=1)
     bf16: bool = option(False, "Matrix products of training in bfloat16, weights in float32.")
 
     micro_batch_size: int = option(
-        16, "Answers per forward pass at most; no effect on the update.", low=1, paper="16"
+        16,
+        "Answers per forward pass at most; no effect on the update.",
+        low=1,
+        paper="16",
+        harmless=True,
     )
     learning_rate: float = option(1e-6, "Peak learning rate of AdamW.", above=0, paper="1e-6")
     lr_scheduler: Literal["linear", "constant"] = option(
@@ -130,24 +143,45 @@ class TrainingConfig(PlayConfig):
         1.0, "Gradients are scaled down to this norm; inf: never.", above=0, paper="1.0"
     )
 
+    max_bad_gradients: int = option(
+        10,
+        "Steps in a row with a gradient that is not finite, all skipped, that end a run.",
+        low=1,
+        harmless=True,
+    )
+
     eval_every: int = option(
-        10, "Iterations between evaluations; 0: only before and after.", low=0, paper="10"
+        10,
+        "Iterations between evaluations; 0: only before and after.",
+        low=0,
+        paper="10",
+        harmless=True,
     )
     eval_problems: int = option(
-        500, "Validation problems per evaluation; 0: none.", low=0, high=_MOST_ROWS
+        500, "Validation problems per evaluation; 0: none.", low=0, high=_MOST_ROWS, harmless=True
     )
     eval_temperatures: tuple[float, ...] = option(
-        (0.0, 0.35, 1.0), "Temperatures of evaluation; 0 is greedy.", low=0, paper="0.35"
+        (0.0, 0.35, 1.0),
+        "Temperatures of evaluation; 0 is greedy.",
+        low=0,
+        paper="0.35",
+        harmless=True,
     )
     eval_samples: int = option(
-        16, "Answers per problem at a temperature above 0.", low=1, high=_MOST_ROWS, paper="16"
+        16,
+        "Answers per problem at a temperature above 0.",
+        low=1,
+        high=_MOST_ROWS,
+        paper="16",
+        harmless=True,
     )
-    plain: bool = option(False, "Plain lines instead of the live view.")
+    plain: bool = option(False, "Plain lines instead of the live view.", harmless=True)
     logger: str = option(
         "tensorboard",
         "What gets the metrics beside metrics.jsonl: tensorboard, wandb, none, or pkg.mod:attr, "
         "called as attr(folder, config), for a tianshou logger.",
         aliases=("report_to",),
+        harmless=True,
     )
 
 
@@ -170,9 +204,9 @@ class BaseConfig(LossConfig, TrainingConfig):
     top_p: float = option(0.9, "Nucleus mass sampled from.", above=0, high=1, paper="0.9")
 
     save_every: int = option(
-        10, "Iterations between checkpoints; 0: only at the end.", low=0, paper="10"
+        10, "Iterations between checkpoints; 0: only at the end.", low=0, paper="10", harmless=True
     )
-    keep_checkpoints: int = option(2, "Newest checkpoints kept; 0: all.", low=0)
+    keep_checkpoints: int = option(2, "Newest checkpoints kept; 0: all.", low=0, harmless=True)
 
     def __post_init__(self) -> None:
         """Checks every field and those that do not go together; raises ValueError."""
@@ -204,10 +238,6 @@ def parse_config(
 ) -> ConfigT:
     """Returns the configuration of a command: flags win over YAML, YAML over the defaults.
 
-    With neither ``--config`` nor ``--model``, the shipped config ``tiny`` is the base. Its
-    environment options (budget, data, ...) are left out where ``--env`` names another environment,
-    since they describe the first one.
-
     Args:
         cls: The configuration class.
         argv: The command line without the program's name; None: ``sys.argv[1:]``.
@@ -218,8 +248,20 @@ def parse_config(
         ValueError: An unknown option or key, or a value that is refused; says which file and key.
         SystemExit: ``--help`` was given.
     """
+    return config_of(cls, training_flags(cls, argv, tiny=tiny, description=description), tiny=tiny)
+
+
+def training_flags(
+    cls: type[Options],
+    argv: Sequence[str] | None = None,
+    *,
+    tiny: str | None = None,
+    description: str = "",
+    resumable: bool = False,
+) -> dict[str, Any]:
+    """Returns what a training command's line gives; see ``parse_config`` and ``parse_flags``."""
     base = f" Without --config and --model the base is the shipped config {tiny}." if tiny else ""
-    flags = parse_flags(
+    return parse_flags(
         cls,
         argv,
         shared=BaseConfig,
@@ -227,17 +269,36 @@ def parse_config(
         description=description,
         epilog="Flags win over the YAML file, the file over the defaults, which are the VinePPO "
         f"paper's values where the help names no other.{base}",
+        resumable=resumable,
     )
-    source = flags.pop("config", None)
+
+
+def config_of(cls: type[ConfigT], flags: Mapping[str, Any], *, tiny: str | None = None) -> ConfigT:
+    """Returns the configuration that flags describe.
+
+    With neither ``config`` nor ``model`` among them, the shipped config ``tiny`` is the base. Its
+    environment options (budget, data, ...) are left out where ``env`` names another environment,
+    since they describe the first one.
+
+    Args:
+        cls: The configuration class.
+        flags: Checked values by field name; ``config`` names a YAML file.
+        tiny: Name of a shipped config, or None for no such base.
+
+    Raises:
+        ValueError: An unknown key of the file, or a value that is refused; says which.
+    """
+    given = dict(flags)
+    source = given.pop("config", None)
     if source is not None:
         values = load_yaml(cls, source)
-    elif tiny is not None and "model" not in flags:
+    elif tiny is not None and "model" not in given:
         values = load_yaml(cls, tiny)
-        if flags.get("env", values.get("env")) != values.get("env"):
+        if given.get("env", values.get("env")) != values.get("env"):
             values = {key: value for key, value in values.items() if key not in OF_ONE_ENV}
     else:
         values = {}
-    return cls(**values | flags)
+    return cls(**values | given)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -16,6 +17,41 @@ from agents.core.rollout import Sampler, Start, Trajectory
 
 _WAVES = 4
 """How often groups without spread are replaced before what is left of them is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """What an algorithm says about one iteration's answers; lists have one entry an answer.
+
+    Attributes:
+        tokens: The raw advantage of each token, float64, each of shape [T_i].
+        metrics: Numbers to log.
+        values: V of the state at each border, if the algorithm estimates it; else empty lists.
+        returns: What a critic should say before each token, each [T_i]; empty without a critic.
+        token_values: What it says now, each [T_i]; empty without a critic. Shown in samples
+            if ``values`` is empty.
+    """
+
+    tokens: list[FloatArray]
+    metrics: dict[str, float]
+    values: list[list[float]]
+    returns: list[FloatArray] = field(default_factory=list)
+    token_values: list[FloatArray] = field(default_factory=list)
+
+    @staticmethod
+    def of_answers(
+        advantages: FloatArray, trajectories: Sequence[Trajectory], metrics: dict[str, float]
+    ) -> Advantages:
+        """Gives every token of an answer the answer's advantage.
+
+        Args:
+            advantages: One number an answer, [N] or [prompts, answers].
+            trajectories: The N answers, in the same order.
+            metrics: Numbers to log.
+        """
+        pairs = zip(advantages.ravel(), trajectories, strict=True)
+        tokens = [np.full(len(trajectory.response), number) for number, trajectory in pairs]
+        return Advantages(tokens, metrics, [[] for _ in tokens])
 
 
 def group_returns(rewards: Sequence[FloatArray], num_generations: int) -> FloatArray:

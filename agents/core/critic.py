@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +19,12 @@ from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
 from agents.core.distributed import all_sum, minibatches, sum_gradients
 from agents.core.losses import masked_sum, value_losses
+from agents.core.micro import MicroBatchSize, micro_batches
 from agents.core.objective import Batch, padded
 from agents.core.optimizer import make_optimizer
 from agents.core.options import Options, option
 from agents.core.policy import Policy, Sequences, selected_hidden
-from agents.core.update import micro_batches
+from agents.core.update_log import Diverged, load_optimizer_state, optimizer_state
 
 CRITIC = "critic"
 """Name of the file, without its suffix, that holds the critic of a checkpoint."""
@@ -156,6 +157,19 @@ class Critic(nn.Module):
         return self.head if self.frozen_trunk else self
 
 
+@dataclass(slots=True)
+class CriticUpdate:
+    """An update of a critic that has begun.
+
+    Attributes:
+        losses: Of the minibatches so far.
+        norms: Their gradient norms.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+
+
 class CriticTrainer:
     """Trains a critic on the answers of each iteration, apart from the policy."""
 
@@ -176,15 +190,23 @@ class CriticTrainer:
             config.iterations * per_iteration,
             learning_rate=options.critic_learning_rate,
         )
+        self.micro_batch_size = MicroBatchSize(config.micro_batch_size)
+        self.pending: CriticUpdate | None = None
+        self._loaded: CriticUpdate | None = None
+        self._not_finite = 0
 
     def values(self, batch: Batch) -> list[FloatArray]:
         """Returns V before each token of every answer, each [T_i]."""
         result: list[FloatArray] = [np.zeros(0)] * len(batch)
-        with torch.no_grad():
+
+        def passes() -> None:
             for rows in self._micro_batches(batch, range(len(batch))):
                 values = self.critic(self._sequences(batch, rows)).double().cpu().numpy()
                 for place, row in enumerate(rows):
                     result[row] = values[place, : len(batch.responses[row])]
+
+        with torch.no_grad():
+            self.micro_batch_size.fitting(passes, lambda: None)
         return result
 
     def update(
@@ -193,43 +215,79 @@ class CriticTrainer:
         rng: np.random.Generator,
         stop: Callable[[], bool] = lambda: False,
     ) -> dict[str, float]:
-        """Fits the returns, in as many passes as the policy takes.
+        """Fits the returns, in as many passes as the policy takes; goes on from a checkpoint.
 
         Args:
             batch: With ``returns``, and ``values`` from before the update.
             rng: Shuffles the answers before each pass.
             stop: Asked before each minibatch; True on any process ends the update there.
+
+        Raises:
+            Diverged: ``max_bad_gradients`` minibatches in a row had a gradient that is not finite.
         """
-        losses, norms = [], []
-        for minibatch in minibatches(range(len(batch)), rng, self.config):
+        pending, self._loaded = self._loaded or CriticUpdate(), None
+        self.pending = pending
+        for minibatch in minibatches(range(len(batch)), rng, self.config)[len(pending.losses) :]:
             if all_sum(stop()) > 0:
                 break
-            losses.append(self._accumulate(batch, minibatch))
-            norms.append(self._step())
+            pending.losses.append(self._accumulate(batch, minibatch))
+            pending.norms.append(self._step(minibatch))
         return {
-            "critic/vf_loss": float(np.mean(losses)) if losses else math.nan,
-            "critic/grad_norm": float(np.mean(norms)) if norms else math.nan,
+            "critic/vf_loss": float(np.mean(pending.losses)) if pending.losses else math.nan,
+            "critic/grad_norm": float(np.mean(pending.norms)) if pending.norms else math.nan,
         }
+
+    def forget(self) -> None:
+        """Ends an update for good: it is no part of the state any more."""
+        self.pending = None
+
+    def state(self) -> dict[str, Any]:
+        """Returns optimizer, schedule and an update under way, for a checkpoint."""
+        return {
+            **optimizer_state(self.optimizer, self.scheduler),
+            "pending": None if self.pending is None else asdict(self.pending),
+            "not_finite": self._not_finite,
+            "micro_batch_size": self.micro_batch_size.value,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what ``state`` returned; the next ``update`` finishes the one under way.
+
+        The weights are apart, see ``agents/core/checkpoint.py``.
+        """
+        load_optimizer_state(self.optimizer, self.scheduler, state)
+        self._loaded = None if state["pending"] is None else CriticUpdate(**state["pending"])
+        self._not_finite = state["not_finite"]
+        size = min(self.micro_batch_size.value, state["micro_batch_size"])
+        self.micro_batch_size = MicroBatchSize(size)
 
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
         """Adds the gradient of the mean loss over a minibatch's tokens; returns that loss."""
         weight = 1 / float(all_sum(sum(len(batch.responses[row]) for row in rows)))
-        total = 0.0
-        for micro in self._micro_batches(batch, rows):
-            sequences = self._sequences(batch, micro)
-            values = self.critic(sequences)
-            old, returns = (
-                padded([arrays[row] for row in micro], values)
-                for arrays in (batch.values, batch.returns)
-            )
-            losses = value_losses(values, old, returns, self.options.cliprange_value)
-            loss = masked_sum(losses, sequences.mask) * weight
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
+
+        def backward() -> float:
+            total = 0.0
+            for micro in self._micro_batches(batch, rows):
+                sequences = self._sequences(batch, micro)
+                values = self.critic(sequences)
+                old, returns = (
+                    padded([arrays[row] for row in micro], values)
+                    for arrays in (batch.values, batch.returns)
+                )
+                losses = value_losses(values, old, returns, self.options.cliprange_value)
+                loss = masked_sum(losses, sequences.mask) * weight
+                loss.backward()  # type: ignore[no-untyped-call]
+                total += float(loss.detach())
+            return total
+
+        def undo() -> None:
+            self.optimizer.zero_grad(set_to_none=True)
+
+        total = self.micro_batch_size.fitting(backward, undo)
         sum_gradients(list(self.critic.trained().parameters()))
         return float(all_sum(total))
 
-    def _step(self) -> float:
+    def _step(self, rows: list[int]) -> float:
         """Steps unless the gradient is not finite; returns its norm."""
         norm = float(
             torch.nn.utils.clip_grad_norm_(
@@ -240,11 +298,18 @@ class CriticTrainer:
             self.optimizer.step()
             self.scheduler.step()
         self.optimizer.zero_grad(set_to_none=True)
+        self._not_finite = 0 if math.isfinite(norm) else self._not_finite + 1
+        if self._not_finite >= self.config.max_bad_gradients:
+            raise Diverged(
+                f"the critic diverged: the gradients of {self._not_finite} minibatches in a row "
+                "are not finite. Lower --critic_learning_rate.",
+                rows,
+            )
         return norm
 
     def _micro_batches(self, batch: Batch, rows: Sequence[int]) -> Any:
         lengths = [len(p) + len(r) for p, r in zip(batch.prompts, batch.responses, strict=True)]
-        return micro_batches(lengths, rows, self.config.micro_batch_size)
+        return micro_batches(lengths, rows, self.micro_batch_size.value)
 
     def _sequences(self, batch: Batch, rows: Sequence[int]) -> Sequences:
         device = next(self.critic.parameters()).device

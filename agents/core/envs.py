@@ -109,6 +109,32 @@ def _of_model(folder: str, given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def check_lengths(env: Any, context: int | None, buffer: int) -> None:
+    """Checks that answers fit the model, and the overlong buffer the answers.
+
+    Args:
+        env: Its ``max_prompt_tokens``, ``max_new_tokens`` and ``max_length`` are read, if it has
+            them.
+        context: Tokens that the model can attend to; None if unknown.
+        buffer: The last tokens of the budget that cost reward.
+
+    Raises:
+        ValueError: Something does not fit; says what to lower.
+    """
+    budget = getattr(env, "max_new_tokens", None)
+    if budget is not None and buffer > budget:
+        raise ValueError(
+            f"overlong_buffer_len must be at most the answer budget, {budget} tokens, got "
+            f"{buffer}. Lower it, or raise --max_new_tokens."
+        )
+    needed = getattr(env, "max_prompt_tokens", 0) + getattr(env, "max_new_tokens", 0)
+    if context is not None and getattr(env, "max_length", None) is None and needed > context:
+        raise ValueError(
+            f"prompt and answer may take {needed} tokens, but the model's context is "
+            f"{context}. Lower --max_prompt_tokens or --max_new_tokens."
+        )
+
+
 class ProblemCursor:
     """Draws the problems of each iteration without repetition inside it.
 

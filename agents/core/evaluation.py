@@ -87,10 +87,10 @@ def evaluate_and_report(
     report: Reporter,
     interrupt: Interrupt,
     label: str,
-) -> None:
-    """Evaluates as the options say and reports it; nothing where ``env`` is None.
+) -> dict[str, Interval]:
+    """Evaluates as the options say, reports it and returns it; nothing where ``env`` is None.
 
-    Ctrl-C gives the evaluation up between two batches of the engine; nothing is reported then.
+    A signal gives the evaluation up between two batches of the engine; nothing is reported then.
 
     Args:
         engine: Samples the answers.
@@ -101,7 +101,7 @@ def evaluate_and_report(
         label: "before", "after" or for example "iteration 20".
     """
     if env is None or interrupt.requested():
-        return
+        return {}
     answers = [1 if t == 0 else config.eval_samples for t in config.eval_temperatures]
     with (
         suppress(Stopped),
@@ -118,6 +118,8 @@ def evaluate_and_report(
             judging=report.judging,
         )
         report.evaluation(label, results)
+        return results
+    return {}
 
 
 def stoppable(phase: Phase, interrupt: Interrupt) -> Progress:

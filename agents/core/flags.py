@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from agents.core.options import Options, check, choices_of, default_of, kind_of, names_of
 from graders.resolve import nearest
 
+_OWN = ("config", "resume", "force")
 _METAVARS = {int: "N", float: "X", bool: "true|false", tuple: "X", dict: "JSON"}
 
 
@@ -41,8 +42,12 @@ def parse_flags(
     shared_title: str,
     description: str = "",
     epilog: str = "",
+    resumable: bool = False,
 ) -> dict[str, Any]:
     """Returns the options that a command line names, checked; ``config`` is the YAML file's name.
+
+    With ``resumable`` there may be two more: ``resume``, what to go on from ("" for the latest),
+    and ``force``.
 
     Args:
         cls: The configuration class.
@@ -51,6 +56,7 @@ def parse_flags(
         shared_title: What it calls them.
         description: What the command does, for ``--help``.
         epilog: The last sentences of ``--help``.
+        resumable: Whether the command takes ``--resume`` and ``--force``.
 
     Raises:
         ValueError: An unknown option, or a value that is refused.
@@ -65,14 +71,28 @@ def parse_flags(
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
+    if resumable:
+        parser.add_argument(
+            "--resume",
+            nargs="?",
+            const="",
+            metavar="RUN",
+            help="Go on with a run: a run folder, one of its checkpoints, or without a value "
+            "--output_dir, else the newest run of this command under runs/.",
+        )
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="Resume although options changed that change what is learned.",
+        )
     _add_options(parser, cls, {item.name for item in fields(shared)}, shared_title)
     namespace, rest = parser.parse_known_args(tokens)
     if rest:
-        known = [f"--{name}" for name in (*names_of(cls), "config")]
+        known = [f"--{name}" for name in (*names_of(cls), *_OWN)]
         raise ValueError(f"unknown option {rest[0]!r}.{nearest(rest[0], known)} See --help.")
     given = vars(namespace)
-    source = {"config": given.pop("config")} if "config" in given else {}
-    return source | {name: check(cls, name, value) for name, value in given.items()}
+    own = {name: given.pop(name) for name in _OWN if name in given}
+    return own | {name: check(cls, name, value) for name, value in given.items()}
 
 
 class _Parser(argparse.ArgumentParser):

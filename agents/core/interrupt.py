@@ -1,4 +1,4 @@
-"""Ctrl-C: once asks for a clean end, twice stops at once."""
+"""Ctrl-C and SIGTERM: once asks for a clean end, twice stops at once."""
 
 from __future__ import annotations
 
@@ -14,29 +14,36 @@ class Stopped(Exception):
 
 
 class Interrupt:
-    """Turns the first Ctrl-C of a ``with`` block into a flag; the second raises as usual.
+    """Turns the first signal of a ``with`` block into a flag; the second stops at once.
 
-    Outside the main thread signals cannot be caught, and the flag stays False.
+    SIGINT (Ctrl-C) and SIGTERM are caught. Outside the main thread signals cannot be caught, and
+    the flag stays False.
     """
 
     def __init__(self) -> None:
         """Starts with the flag down."""
-        self._requested = False
-        self._before: Any = None
+        self._signal: int | None = None
+        self._before: dict[int, Any] = {}
 
     def requested(self) -> bool:
-        """Returns whether Ctrl-C was pressed."""
-        return self._requested
+        """Returns whether a signal came."""
+        return self._signal is not None
+
+    @property
+    def status(self) -> int:
+        """Exit status of the process, as a shell's: 130 after SIGINT, 143 after SIGTERM, else 0."""
+        return 0 if self._signal is None else 128 + self._signal
 
     def check(self) -> None:
-        """Raises Stopped if Ctrl-C was pressed."""
-        if self._requested:
+        """Raises Stopped if a signal came."""
+        if self.requested():
             raise Stopped
 
     def __enter__(self) -> Self:
-        """Catches SIGINT from here on."""
+        """Catches the signals from here on."""
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._handle)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -45,12 +52,13 @@ class Interrupt:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Gives SIGINT back to whoever had it."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        """Gives the signals back to whoever had them."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._requested:
+        first, self._signal = self._signal is None, number
+        if not first:
             raise KeyboardInterrupt
-        self._requested = True
-        sys.stderr.write("\nstopping; what was learned is saved. Ctrl-C again stops at once.\n")
+        again = "Ctrl-C again" if number == signal.SIGINT else "another signal"
+        sys.stderr.write(f"\nstopping; what was learned is saved. {again} stops at once.\n")

@@ -81,7 +81,10 @@ class TensorBoard(Nothing):
         """Opens the events file."""
         from torch.utils.tensorboard import SummaryWriter  # half a second to import
 
-        self._writer = SummaryWriter(str(folder))
+        # Of a resumed run, TensorBoard forgets what came after the checkpoint.
+        metrics = folder / "metrics.jsonl"
+        done = metrics.read_text(encoding="utf-8").count("\n") if metrics.exists() else 0
+        self._writer = SummaryWriter(str(folder), purge_step=done + 1)
 
     def write(self, step_type: str, step: int, data: dict[str, Any]) -> None:
         """Writes scalars and flushes."""

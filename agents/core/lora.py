@@ -8,7 +8,7 @@ critics need to know nothing of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -71,6 +71,25 @@ def merged(model: Any) -> Any:
         parent, _, child = name.rpartition(".")
         setattr(result.get_submodule(parent), child, layer.get_base_layer())
     return result
+
+
+def adapter_state(policy: Policy) -> dict[str, Tensor]:
+    """Returns the weights that are trained, by name."""
+    named = policy.model.named_parameters()
+    return {name: weight.detach() for name, weight in named if weight.requires_grad}
+
+
+def load_adapter_state(policy: Policy, state: Mapping[str, Tensor]) -> None:
+    """Gives the adapters the weights that ``adapter_state`` returned.
+
+    Raises:
+        KeyError: One of them is missing.
+        RuntimeError: One of them has another shape.
+    """
+    with torch.no_grad():
+        for name, weight in policy.model.named_parameters():
+            if weight.requires_grad:
+                weight.copy_(state[name])
 
 
 @contextmanager

@@ -228,6 +228,11 @@ class Objective:
     def _add(self, name: str, value: Tensor) -> None:
         self.sums[name] += float(value.detach())
 
+    def reset(self) -> None:
+        """Forgets the micro-batches so far."""
+        self.sums = dict.fromkeys(self.sums, 0.0)
+        self.largest_ratio = 0.0
+
     def gather(self) -> None:
         """Adds what the other processes saw of the minibatch to what is logged and decided on."""
         self.sums = dict(zip(self.sums, all_sum(list(self.sums.values())).tolist(), strict=True))

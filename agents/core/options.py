@@ -44,6 +44,7 @@ def option(
     below: float | None = None,
     paper: str = "",
     aliases: tuple[str, ...] = (),
+    harmless: bool = False,
 ) -> Any:
     """Returns a dataclass field for one option.
 
@@ -56,12 +57,15 @@ def option(
         below: See ``above``.
         paper: The VinePPO paper's value, shown in the help and in range errors.
         aliases: Other names of the option, on the command line and in YAML.
+        harmless: Whether a resumed run may change it without ``--force``, as it does not change
+            what is learned.
     """
     bounds = {">=": low, ">": above, "<=": high, "<": below}
     metadata = {
         "help": help,
         "paper": paper,
         "aliases": aliases,
+        "harmless": harmless,
         "bounds": {sign: bound for sign, bound in bounds.items() if bound is not None},
     }
     if isinstance(default, dict):

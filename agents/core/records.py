@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,6 +17,7 @@ _PHASE_NAMES = {
     "values": "value",
     "evaluation": "evaluate",
 }
+_COUNTED = ("seconds", "cpu_seconds", "tokens")
 _Z95 = 1.959963984540054
 
 
@@ -133,6 +134,15 @@ class PhaseClock:
     tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLOCK_PHASES, 0))
     _running: list[str] = field(default_factory=list)
     _mark: tuple[float, float] = (0.0, 0.0)
+
+    def state(self) -> dict[str, Any]:
+        """Returns what was counted, for a checkpoint."""
+        return {name: dict(getattr(self, name)) for name in _COUNTED}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Counts on from what ``state`` returned."""
+        for name in _COUNTED:
+            getattr(self, name).update(state[name])
 
     @contextmanager
     def run(self, name: str) -> Iterator[str]:

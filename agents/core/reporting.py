@@ -89,6 +89,8 @@ class Reporter:
         self._next = self._current = first_iteration
         self._evaluations: dict[str, dict[str, Interval]] = {}
         self._unmerged: dict[str, float] = {}
+        self._spent: tuple[float, ...] = (0.0, 0.0)
+        self._started = (time.perf_counter(), time.process_time())
         # FORCE_COLOR alone, as CI sets it, does not make a log file a terminal.
         console = console or Console(force_terminal=sys.stdout.isatty())
         wants_plain = getattr(config, "plain", False) if plain is None else plain
@@ -116,6 +118,37 @@ class Reporter:
             self._view.close()
         finally:
             self._open_files.close()
+
+    def state(self) -> dict[str, Any]:
+        """Returns clock and evaluations, for a checkpoint."""
+        return {
+            "clock": self.clock.state(),
+            "total": self._totals(),
+            "evaluations": {
+                label: {name: asdict(interval) for name, interval in results.items()}
+                for label, results in self._evaluations.items()
+            },
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what ``state`` returned."""
+        self.clock.load_state(state["clock"])
+        self._spent = tuple(state["total"])
+        self._evaluations = {
+            label: {name: Interval(**interval) for name, interval in results.items()}
+            for label, results in state["evaluations"].items()
+        }
+
+    def evaluated(self, label: str) -> bool:
+        """Returns whether ``evaluation`` was called with this label, now or before a checkpoint."""
+        return label in self._evaluations
+
+    def _totals(self) -> tuple[float, float]:
+        """Returns wall-clock and CPU seconds of the run, before and after checkpoints."""
+        return (
+            self._spent[0] + time.perf_counter() - self._started[0],
+            self._spent[1] + time.process_time() - self._started[1],
+        )
 
     @property
     def _open_files(self) -> RunFiles:
@@ -201,8 +234,7 @@ class Reporter:
         commands = entries.pop("next", [])
         if getattr(self._config, "logger", None) in WRITES_EVENTS:
             commands = [f"tensorboard --logdir {self._folder}", *commands]
-        seconds = time.perf_counter() - self._started[0]
-        cpu_seconds = time.process_time() - self._started[1]
+        seconds, cpu_seconds = self._totals()
         before, after = (self._evaluations.get(label, {}) for label in _AROUND_TRAINING)
         record: dict[str, Any] = {
             "agent": self._agent,

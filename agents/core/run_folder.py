@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agents.core.config import save_yaml
+from agents.core.disk import write_atomically
 from agents.core.loggers import GuardedLogger
 from agents.core.options import Options
 
@@ -64,6 +65,46 @@ def _new_name(config: Options, agent: str, root: Path) -> Path:
     return folder
 
 
+def cut_back(folder: Path, iteration: int) -> None:
+    """Takes back what a run wrote after an iteration: it is going to be written again.
+
+    Lines of ``metrics.jsonl`` and ``samples.jsonl`` that a crash left half written go too.
+
+    Args:
+        folder: The run's folder.
+        iteration: The last one that stays; 0: none does.
+
+    Raises:
+        OSError: The files cannot be written.
+    """
+    for name in ("metrics.jsonl", "samples.jsonl"):
+        path = folder / name
+        if not path.exists():
+            continue
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        kept = "".join(line for line in lines if 1 <= _iteration_of(line) <= iteration)
+        if kept != "".join(lines):
+            write_atomically(path, kept)
+
+
+def _iteration_of(line: str) -> int:
+    """Returns the iteration of a line that is whole, else 0."""
+    try:
+        number = json.loads(line).get("iteration", 0) if line.endswith("\n") else 0
+    except (json.JSONDecodeError, AttributeError):
+        return 0
+    return number if isinstance(number, int) else 0
+
+
+def finished(folder: Path) -> bool:
+    """Returns whether a run has come to its planned end."""
+    try:
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(summary, dict) and summary.get("interrupted") is False
+
+
 class RunFiles:
     """The open files of one run; every line is flushed as soon as it is written.
 
@@ -107,16 +148,6 @@ class RunFiles:
         self._logger.close()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file beside ``path``, forces it to disk and renames it into place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 def plain_value(value: Any) -> Any:
     """Returns ``value`` as strict JSON can hold it: NaN and infinities become None.
 
@@ -139,3 +170,4 @@ def plain_value(value: Any) -> Any:
 def _write_line(file: TextIO, record: Mapping[str, Any]) -> None:
     file.write(json.dumps(plain_value(record), allow_nan=False) + "\n")
     file.flush()
+    os.fsync(file.fileno())

@@ -11,36 +11,33 @@ more. Rollouts, values, evaluation and the commands know one process only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from agents.core.advantages import FloatArray, whiten
 from agents.core.config import BaseConfig
-from agents.core.distributed import all_max, all_sum, minibatches, sum_gradients
+from agents.core.distributed import all_sum, minibatches, sum_gradients
 from agents.core.losses import clamped, kl_estimate
+from agents.core.micro import MicroBatchSize, micro_batches
 from agents.core.objective import Batch, Constants, Objective, ValueTerm
 from agents.core.optimizer import make_optimizer
 from agents.core.policy import Extras, Policy, Sequences, TokenStats
+from agents.core.update_log import (
+    Diverged,
+    Outcome,
+    Pending,
+    engine_gap,
+    load_optimizer_state,
+    optimizer_state,
+)
 
-__all__ = ["Batch", "Updater", "micro_batches"]
+__all__ = ["Batch", "Updater"]
 
 Progress = Callable[[int, int], None]
-Outcome = Literal["stepped", "not_finite", "ratio_exploded", "kl_target"]
-
-
-def micro_batches(lengths: Sequence[int], rows: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Cuts rows into micro-batches of like length, to spare padding.
-
-    >>> list(micro_batches([5, 1, 4, 2], [0, 1, 2, 3], 2))
-    [[1, 3], [2, 0]]
-    """
-    order = sorted(rows, key=lambda row: (lengths[row], row))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
 
 
 class Updater:
@@ -79,7 +76,10 @@ class Updater:
             )
         self.policy, self.reference, self.config = policy, reference, config
         self.budget, self.value = budget, value
-        self._seen: list[FloatArray | None] = []
+        self.pending: Pending | None = None
+        self._loaded: Pending | None = None
+        self._not_finite = 0
+        self.micro_batch_size = MicroBatchSize(config.micro_batch_size)
         self.has_kl = reference is not None and config.beta > 0 and config.kl_in == "loss"
         full = self.has_kl and config.kl_estimator == "full"
         self._extras = Extras(
@@ -132,7 +132,7 @@ class Updater:
         progress: Progress | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> dict[str, float]:
-        """Trains on one iteration's answers.
+        """Trains on one iteration's answers; goes on where a checkpoint left off.
 
         Args:
             batch: The answers, or this process's share of them.
@@ -142,23 +142,55 @@ class Updater:
 
         Returns:
             Metrics under TRL's names.
+
+        Raises:
+            Diverged: ``max_bad_gradients`` minibatches in a row had a gradient that is not finite.
         """
         rows = self._rows_that_count(batch)
         plan = minibatches(rows, rng, self.config)
-        constants = self._constants(batch, rows, len(plan))
-        log = _Log()
-        for minibatch in plan:
+        pending, self._loaded = self._loaded or self._begin(batch, rows, len(plan)), None
+        self.pending = pending
+        for minibatch in plan[pending.done :]:
             if all_sum(stop()) > 0:
                 break
-            objective = self._accumulate(batch, minibatch, constants)
-            outcome, norm = self._step(objective)
-            log.add(objective, outcome, norm)
+            objective = self._accumulate(batch, minibatch, pending)
+            outcome, norm = self._step(objective, minibatch)
+            pending.log.add(objective, outcome, norm)
+            pending.done += 1
             if outcome == "kl_target":
+                pending.done = len(plan)
                 break
             if progress is not None:
                 progress(len(minibatch), sum(len(batch.responses[row]) for row in minibatch))
-        trainer = constants.old_plain or self._seen
-        return log.metrics() | _gap(batch.engine_log_probs, trainer)
+        trainer = pending.constants.old_plain or pending.seen
+        metrics = pending.log.metrics() | engine_gap(batch.engine_log_probs, trainer)
+        if self.micro_batch_size.value < self.config.micro_batch_size:
+            metrics["micro_batch_size"] = float(self.micro_batch_size.value)
+        return metrics
+
+    def forget(self) -> None:
+        """Ends an update for good: it is no part of the state any more."""
+        self.pending = None
+
+    def state(self) -> dict[str, Any]:
+        """Returns optimizer, schedule and an update under way, for a checkpoint."""
+        return {
+            **optimizer_state(self.optimizer, self.scheduler),
+            "pending": None if self.pending is None else self.pending.state(),
+            "not_finite": self._not_finite,
+            "micro_batch_size": self.micro_batch_size.value,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what ``state`` returned; the next ``update`` finishes the one under way.
+
+        The weights are apart, see ``agents/core/checkpoint.py``.
+        """
+        load_optimizer_state(self.optimizer, self.scheduler, state)
+        self._loaded = None if state["pending"] is None else Pending.of(state["pending"])
+        self._not_finite = state["not_finite"]
+        size = min(self.micro_batch_size.value, state["micro_batch_size"])
+        self.micro_batch_size = MicroBatchSize(size)
 
     def _rows_that_count(self, batch: Batch) -> list[int]:
         return [
@@ -169,13 +201,12 @@ class Updater:
             or self.value is not None
         ]
 
-    def _constants(self, batch: Batch, rows: list[int], steps: int) -> Constants:
+    def _begin(self, batch: Batch, rows: list[int], steps: int) -> Pending:
         """Returns what stays fixed; the sampling policy's pass is spared where it is the loss's."""
         config = self.config
         advantages = batch.advantages
         if config.whiten_scope == "batch":
             advantages = self._whitened(batch, rows, advantages)
-        self._seen = [None] * len(batch)
         old = old_plain = reference = None
         if steps > 1:
             plain_extras = replace(self._extras, reference=None, value_head=None)
@@ -184,7 +215,7 @@ class Updater:
             old = [pair[0] - pair[1] for pair in pairs]
         if self._reference_in_loss is not None:
             reference = self.log_probs(self._reference_in_loss, batch)
-        return Constants(advantages, old, old_plain, reference)
+        return Pending(Constants(advantages, old, old_plain, reference), [None] * len(batch))
 
     def _whitened(
         self, batch: Batch, rows: list[int], advantages: list[FloatArray]
@@ -197,26 +228,35 @@ class Updater:
             result[row] = array
         return result
 
-    def _accumulate(self, batch: Batch, rows: list[int], constants: Constants) -> Objective:
+    def _accumulate(self, batch: Batch, rows: list[int], pending: Pending) -> Objective:
         """Adds the gradient of one minibatch to the parameters."""
-        config = self.config
+        config, constants = self.config, pending.constants
         if config.whiten_scope == "minibatch":
             whitened = self._whitened(batch, rows, constants.advantages)
             constants = replace(constants, advantages=whitened)
         objective = Objective(
             batch, rows, constants, config, has_kl=self.has_kl, budget=self.budget, value=self.value
         )
-        for micro in self._micro_batches(batch, rows):
-            sequences = self._sequences(batch, micro)
-            stats = self.policy(sequences, config.temperature, self._extras)
-            objective.loss(micro, stats, sequences.mask).backward()  # type: ignore[no-untyped-call]
-            if constants.old is None:
-                self._see(batch, micro, stats)
+
+        def backward() -> None:
+            for micro in self._micro_batches(batch, rows):
+                sequences = self._sequences(batch, micro)
+                stats = self.policy(sequences, config.temperature, self._extras)
+                loss = objective.loss(micro, stats, sequences.mask)
+                loss.backward()  # type: ignore[no-untyped-call]
+                if constants.old is None:
+                    self._see(pending, batch, micro, stats)
+
+        def undo() -> None:
+            self.optimizer.zero_grad(set_to_none=True)
+            objective.reset()
+
+        self.micro_batch_size.fitting(backward, undo)
         objective.gather()
         sum_gradients(self.parameters)
         return objective
 
-    def _step(self, objective: Objective) -> tuple[Outcome, float]:
+    def _step(self, objective: Objective, rows: list[int]) -> tuple[Outcome, float]:
         """Steps with the gradient that was accumulated, unless the minibatch is to be skipped."""
         config = self.config
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm))
@@ -231,6 +271,13 @@ class Updater:
             self.optimizer.step()
             self.scheduler.step()
         self.optimizer.zero_grad(set_to_none=True)
+        self._not_finite = self._not_finite + 1 if outcome == "not_finite" else 0
+        if self._not_finite >= config.max_bad_gradients:
+            raise Diverged(
+                f"training diverged: the gradients of {self._not_finite} minibatches in a row are "
+                "not finite. Lower --learning_rate or --max_grad_norm.",
+                rows,
+            )
         return outcome, norm
 
     def _pass(
@@ -242,23 +289,27 @@ class Updater:
     ) -> list[FloatArray]:
         """Returns a quantity of every answer without gradient, each [..., T_i]."""
         result: list[FloatArray] = [np.zeros(0)] * len(batch)
-        with torch.no_grad():
+
+        def passes() -> None:
             for rows in self._micro_batches(batch, range(len(batch))):
                 stats = policy(self._sequences(batch, rows), self.config.temperature, extras)
                 array = pick(stats).double().cpu().numpy()
                 for place, row in enumerate(rows):
                     result[row] = array[..., place, : len(batch.responses[row])]
+
+        with torch.no_grad():
+            self.micro_batch_size.fitting(passes, lambda: None)
         return result
 
-    def _see(self, batch: Batch, rows: Sequence[int], stats: TokenStats) -> None:
+    def _see(self, pending: Pending, batch: Batch, rows: Sequence[int], stats: TokenStats) -> None:
         """Keeps the log-probabilities of the only pass, to compare them with the engine's."""
         array = stats.log_probs.detach().double().cpu().numpy()
         for place, row in enumerate(rows):
-            self._seen[row] = array[place, : len(batch.responses[row])]
+            pending.seen[row] = array[place, : len(batch.responses[row])]
 
     def _micro_batches(self, batch: Batch, rows: Sequence[int]) -> Iterator[list[int]]:
         lengths = [len(p) + len(r) for p, r in zip(batch.prompts, batch.responses, strict=True)]
-        return micro_batches(lengths, rows, self.config.micro_batch_size)
+        return micro_batches(lengths, rows, self.micro_batch_size.value)
 
     def _sequences(self, batch: Batch, rows: Sequence[int]) -> Sequences:
         return Sequences.of(
@@ -268,61 +319,5 @@ class Updater:
         )
 
 
-class _Log:
-    """Adds up what the minibatches of an update report."""
-
-    def __init__(self) -> None:
-        self.sums: dict[str, float] = {}
-        self.norms: list[float] = []
-        self.outcomes: list[Outcome] = []
-        self.largest_ratio = 0.0
-
-    def add(self, objective: Objective, outcome: Outcome, norm: float) -> None:
-        for name, value in objective.sums.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-        self.outcomes.append(outcome)
-        self.largest_ratio = max(self.largest_ratio, objective.largest_ratio)
-        if outcome == "stepped":
-            self.norms.append(norm)
-
-    def metrics(self) -> dict[str, float]:
-        def mean(name: str, count: str = "policy_tokens") -> float:
-            return self.sums.get(name, 0.0) / max(1.0, self.sums.get(count, 0.0))
-
-        steps = max(1, len(self.outcomes))
-        exploded = self.outcomes.count("ratio_exploded")
-        result = {
-            "loss": self.sums.get("loss", 0.0) / steps,
-            "kl": mean("kl", "kl_tokens"),
-            "entropy": mean("entropy", "tokens"),
-            "clip_ratio/low_mean": mean("low"),
-            "clip_ratio/high_mean": mean("high"),
-            "clip_ratio/region_mean": mean("low") + mean("high"),
-            "ratio/mean": mean("ratio"),
-            "ratio/max": self.largest_ratio,
-            "ratio/exploded": float(exploded),
-            "policy_kl": mean("moved"),
-            "grad_norm": float(np.mean(self.norms)) if self.norms else math.nan,
-            "updates": float(self.outcomes.count("stepped")),
-            "skipped_updates": float(exploded + self.outcomes.count("not_finite")),
-            "stopped_at_kl_target": float("kl_target" in self.outcomes),
-        }
-        if "value_loss" in self.sums:
-            result["critic/vf_loss"] = self.sums["value_loss"] / steps
-        return result
-
-
 def _log_probs_and_mass(stats: TokenStats) -> torch.Tensor:
     return torch.stack([stats.log_probs, stats.log_mass])
-
-
-def _gap(engine: Sequence[FloatArray], trainer: Sequence[FloatArray | None]) -> dict[str, float]:
-    """How far the engine's log-probabilities are from the trainer's, where they were computed."""
-    pairs = [(a, b) for a, b in zip(engine, trainer, strict=True) if b is not None]
-    gap = np.abs(np.concatenate([np.zeros(0), *(a - b for a, b in pairs)]))
-    count, added = all_sum([gap.size, gap.sum()])
-    largest = all_max(gap.max(initial=0.0))
-    return {
-        "sampling/sampling_logp_difference/mean": float(added / count) if count else math.nan,
-        "sampling/sampling_logp_difference/max": largest if count else math.nan,
-    }

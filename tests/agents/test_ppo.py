@@ -46,7 +46,7 @@ def test_a_checkpoint_holds_the_critic(critic, tmp_path):
     batch = batch_of(trajectories, credit.tokens, agent.config)
     batch.returns, batch.values = credit.returns, credit.token_values
     agent.update(batch, 1, lambda *_: None, lambda: False)
-    folder = agent._save(1)
+    folder = agent.save({})
     policy = load_policy(str(folder), agent.env.tokenizer)
     again = CriticTrainer(Critic.loaded(folder, policy), agent.config, agent.config).values(batch)
     for mine, theirs in zip(agent.critic.values(batch), again, strict=True):
@@ -55,7 +55,7 @@ def test_a_checkpoint_holds_the_critic(critic, tmp_path):
 
 def test_a_critic_that_is_missing_or_broken_is_named(tmp_path):
     agent = PPO(PPOConfig(**SMALL, critic="constant"), tmp_path)
-    folder = agent._save(1)
+    folder = agent.save({})
     with pytest.raises(ValueError, match="holds no critic"):
         Critic.loaded(folder, agent.policy)
     (folder / "critic.safetensors").write_bytes(b"no weights")

@@ -52,7 +52,7 @@ def test_a_run_logs_its_level_and_saves_its_state(tmp_path):
     assert levels[0] == 1 and max(levels) > 1
     assert all(0 <= after - before <= 1 for before, after in pairwise(levels))
     step = run / "checkpoints" / "step-3" / "trainer_state.json"
-    state = json.loads(step.read_text())["curriculum"]
+    state = json.loads(step.read_text())["memory"]["curriculum"]
     agent = VinePPO(VinePPOConfig(**options(window=4, rise=0.05, fall=0.0)), tmp_path / "more")
     set_curriculum_state(agent.env, state)
     assert curriculum_state(agent.env) == state
@@ -84,7 +84,7 @@ def test_an_iteration_that_is_given_up_leaves_no_trace(tmp_path, monkeypatch):
         raise Stopped
 
     monkeypatch.setattr(agent, "advantages", stopped)
-    assert agent._iterate(1, Report(), Interrupted()) is False
+    assert agent._iterate(Report(), Interrupted()) is False
     assert curriculum_state(agent.env) == {"level": 1, "recent": []}
 
 

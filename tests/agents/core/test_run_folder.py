@@ -13,7 +13,8 @@ import pytest
 from agents.core import run_folder
 from agents.core.config import BaseConfig
 from agents.core.config_files import load_yaml
-from agents.core.run_folder import RunFiles, prepare_run_folder, write_atomically
+from agents.core.disk import write_atomically
+from agents.core.run_folder import RunFiles, prepare_run_folder
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
