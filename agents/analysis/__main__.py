@@ -16,6 +16,11 @@ ANALYSES = {
     "values": "Predicted against true values: rollouts, reuse, a critic, group means.",
     "ranking": "How well each predictor orders alternative next steps.",
     "labels": "Monte-Carlo values as process labels, for training a process reward model.",
+    "gradient": "Noise of the policy gradient by estimator, per answer, token and CPU second.",
+    "advantages": "Step advantages and the policy's entropy by depth in the answer.",
+    "kl": "KL of each checkpoint from the start, beside its accuracy.",
+    "diversity": "Distinct answers and solutions to one problem, and pass@k.",
+    "weights": "Distance of each checkpoint's weights from the start, by layer.",
 }
 """What each analysis says, by name; module ``agents.analysis.NAME`` has its ``main(argv)``."""
 

@@ -1,6 +1,7 @@
 """Running commands: kept when finished, started over when half done, stopped by Ctrl-C."""
 
 import json
+import signal
 import time
 from dataclasses import dataclass, replace
 
@@ -96,7 +97,7 @@ def test_ctrl_c_ends_what_runs_and_starts_no_more(tmp_path):
     def show(progress):
         jobs.extend(job for job in progress.running if job not in jobs)
         if marks[0].exists():
-            interrupt._requested = True
+            interrupt._signal = signal.SIGINT
 
     failed = run_all(runs, jobs=1, logs=tmp_path / "logs", interrupt=interrupt, show=show)
     assert failed == []
@@ -117,7 +118,7 @@ def test_progress_is_read_from_the_metrics(tmp_path, lines):
             (run.folder / "metrics.jsonl").write_text("{}\n" * lines)
             counts.append(progress.running[0].iterations)
             if (tmp_path / "mark").exists():
-                interrupt._requested = True
+                interrupt._signal = signal.SIGINT
 
     run_all([run], jobs=1, logs=tmp_path / "logs", interrupt=interrupt, show=show)
     assert set(counts) == {lines}
