@@ -24,6 +24,7 @@ from agents.core.agent import Advantages, Agent
 from agents.core.allocation import VarianceAllocation
 from agents.core.command import run_training
 from agents.core.config import BaseConfig
+from agents.core.named_states import NamedStates
 from agents.core.options import option
 from agents.core.rollout import Trajectory
 from agents.core.values import monte_carlo_values
@@ -48,6 +49,12 @@ class VinePPOConfig(BaseConfig):
         "iterations saw more variance.",
         paper="none",
     )
+    state_key: Literal["tokens", "env"] = option(
+        "tokens",
+        "With reuse, what makes two states the same: their tokens, or the environment's own name "
+        "for them (its state_key; biased if that forgets something that matters).",
+        paper="tokens",
+    )
     max_steps_valued: int | None = option(
         None, "Only the first so many steps get values; none: all.", low=1, paper="25 on GSM8K"
     )
@@ -69,6 +76,11 @@ class VinePPOConfig(BaseConfig):
                 "known to be mixed an answer tells something about the others, whose rewards are "
                 "its values. Set zero_spread to keep, reuse to false, or allow_biased to true."
             )
+        if self.state_key == "env" and not self.reuse:
+            raise ValueError(
+                "state_key=env and reuse=False do not go together: without reuse no row serves "
+                "another state. Set reuse to true, or state_key to tokens."
+            )
 
 
 class VinePPO(Agent):
@@ -78,8 +90,14 @@ class VinePPO(Agent):
     config: VinePPOConfig
 
     def __init__(self, config: VinePPOConfig, folder: Path) -> None:
-        """Builds what every agent has; warns where the values are biased."""
+        """Builds what every agent has; warns where the values are biased.
+
+        Raises:
+            ValueError: As ``Agent``, and where states have no names.
+        """
         super().__init__(config, folder)
+        if config.state_key == "env":
+            NamedStates(self.env)
         if config.reuse and config.zero_spread != "keep":
             warnings.warn(
                 f"zero_spread={config.zero_spread} with reuse: the values are biased. Set reuse to "
@@ -113,6 +131,7 @@ class VinePPO(Agent):
             self.config.num_rollouts,
             iteration=iteration,
             reuse=self.config.reuse,
+            named=self.config.state_key == "env",
             max_steps=self.config.max_steps_valued,
             allocation=self.allocation,
             progress=progress,

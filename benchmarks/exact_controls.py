@@ -86,6 +86,18 @@ def confidence_stop(draw: Draw, first: int = 2, most: int = 4) -> Estimate:
     return from_values(draw, values)
 
 
+def named_states(draw: Draw) -> Estimate:
+    """Reuse by the environment's names."""
+    found = monte_carlo_values(draw.sampler, draw.trajectories, 1, iteration=1, named=True)
+    fresh = found.metrics["vine/k_fresh"] * found.metrics["vine/states"]
+    return from_values(draw, found.values, fresh)
+
+
+def forgetful_name(tokens: Sequence[int]) -> tuple[int, int]:
+    """Names a state by its length and its number of ones: which of them were ones is forgotten."""
+    return len(tokens), sum(tokens)
+
+
 def zero_fill(draw: Draw) -> Estimate:
     """After a cap of one step the advantage is 0: ``cap_fill=zero``, as the paper does."""
     values = monte_carlo_values(draw.sampler, draw.trajectories, 1, iteration=1, max_steps=1).values

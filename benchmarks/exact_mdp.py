@@ -135,9 +135,16 @@ CONTROLS = [
     Row("resampled groups, reuse", controls.resampled_groups, False),
     Row("skipped groups, reuse", controls.skipped_groups, False),
     Row("zero fill after a cap", controls.zero_fill, False),
+    Row(
+        "states named forgetfully",
+        controls.named_states,
+        False,
+        {"state_key": controls.forgetful_name},
+    ),
     Row("borders that look ahead", partial(vineppo, 1, True), False, LOOK_AHEAD),
 ]
 """What must fail the check that the unbiased estimators pass."""
+ROWS_BY_NAME = {row.name: row for row in (*ESTIMATORS, *CONTROLS)}
 
 LINES = ("a", "\n", "b")
 SENTENCES = ("So we add all of them.", " Then it is nine times", " and a bit more")

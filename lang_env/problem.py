@@ -62,10 +62,13 @@ class ProblemSet(Protocol):
     A finite set has a length in ``num_problems`` and indices ``0 .. num_problems - 1``. A generator
     has ``num_problems = None`` and answers every index >= 0, always with the same problem.
 
-    A set may have three attributes more: ``longest`` (a ``Longest``), from which the default token
-    budgets follow; ``levels``, all levels of its source, for a curriculum; and ``grader``, which
-    judges where the environment is given none. A grader that needs more than the reference answer
-    has a method ``grade_problem(completion, problem)`` as well, which is called instead.
+    A set may have four attributes more: ``longest`` (a ``Longest``), from which the default token
+    budgets follow; ``levels``, all levels of its source, for a curriculum; ``grader``, which
+    judges where the environment is given none; and ``state_key``, which maps the text of a state
+    (prompt and response) to a name, equal only where the rest of the answer and the reward depend
+    on nothing else, or to None, where only the text itself says it. A grader that needs more than
+    the reference answer has a method ``grade_problem(completion, problem)`` as well, which is
+    called instead.
     """
 
     @property

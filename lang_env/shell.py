@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,26 @@ class MDPAttributes:
     def num_filtered(self) -> int:
         """How many problems of a finite source were left out as their prompt is too long."""
         return self.mdp.pool.num_filtered
+
+    @property
+    def state_key(self) -> Callable[[Sequence[int]], Hashable | None] | None:
+        """Names a state by its tokens (prompt and response), or None: the source has no names.
+
+        States of one problem with the same name are the same to whoever values them: the number of
+        tokens, and with it the budget, is part of it. A name of None means that only the tokens
+        say which state it is.
+        """
+        of_text: Callable[[str], Hashable | None] | None
+        of_text = getattr(self.mdp.pool.problems, "state_key", None)
+        if of_text is None:
+            return None
+        decode = self.mdp.tokenizer.decode
+
+        def name(tokens: Sequence[int]) -> Hashable | None:
+            found = of_text(decode(list(tokens)))
+            return None if found is None else (len(tokens), found)
+
+        return name
 
     @property
     def valid_indices(self) -> tuple[int, ...] | None:

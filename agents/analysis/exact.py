@@ -18,7 +18,7 @@ the library's own estimators run on them, and ``outcomes`` gives their exact exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
@@ -201,6 +201,7 @@ class TableEnv:
     Attributes:
         mdp: The tables.
         segmenter: Where a step begins; a border before every token, if it is not told otherwise.
+        state_key: Names a state by the prompt's and the response's tokens; None: it does not.
     """
 
     stop_checker, num_problems = _NoStops(), 1
@@ -210,9 +211,10 @@ class TableEnv:
         mdp: TableMDP,
         segmenter: Callable[[Sequence[int], Any], list[int]] | None = None,
         texts: Sequence[str] = "",
+        state_key: Callable[[Sequence[int]], Hashable | None] | None = None,
     ) -> None:
         """Stores the tables and the cuts; ``texts`` are those of the ids, for the segmenter."""
-        self.mdp = mdp
+        self.mdp, self.state_key = mdp, state_key
         self.segmenter = segmenter or (lambda tokens, tokenizer: [*range(len(tokens))])
         self.tokenizer = TableTokenizer(texts or [chr(97 + i) for i in range(mdp.num_tokens)])
         self._response: Tokens = ()

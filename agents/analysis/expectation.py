@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,7 @@ def expectation(
     group: int = 2,
     segmenter: Callable[[Sequence[int], Any], list[int]] | None = None,
     texts: Sequence[str] = "",
+    state_key: Callable[[Sequence[int]], Hashable | None] | None = None,
     lump: Lump = "order",
 ) -> Expectation:
     """Runs an estimator on everything that can happen to a group of answers.
@@ -91,6 +92,7 @@ def expectation(
         group: Answers to the prompt.
         segmenter: Cuts answers into steps; None: every token is a step.
         texts: Texts of the ids, for the segmenter.
+        state_key: Names states, for estimators that use it.
         lump: Of rollouts, see ``TableEngine``.
 
     >>> from agents.analysis.exact import two_token_mdp
@@ -100,7 +102,7 @@ def expectation(
     >>> found.gradient_bias < 1e-15, round(found.cosine, 9)
     (True, 1.0)
     """
-    env = TableEnv(mdp, segmenter, texts)
+    env = TableEnv(mdp, segmenter, texts, state_key)
     by_state: defaultdict[Any, FloatArray] = defaultdict(lambda: np.zeros(2))
     by_answer: defaultdict[Any, FloatArray] = defaultdict(lambda: np.zeros(2))
 

@@ -7,7 +7,8 @@ Two estimators, both unbiased (on-policy, and with a causal segmenter also the p
 
 - the paper's: K fresh rollouts for every distinct state;
 - with reuse: every row that passes through s is a sample of V(s), an answer never of its own
-  values; fresh rollouts only fill up to K. See ``agents/core/sample_pool.py``.
+  values; fresh rollouts only fill up to K. See ``agents/core/sample_pool.py``, and
+  ``agents/core/named_states.py`` for states that the environment names.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.core.allocation import VarianceAllocation
+from agents.core.named_states import NamedPool, NamedStates
 from agents.core.rollout import Sampler, Start, Trajectory
-from agents.core.sample_pool import ROLLOUT, SamplePool, StateKey, state_key, tokens_of
+from agents.core.sample_pool import ROLLOUT, SamplePool, StateKey, state_key
 from agents.engines.base import Progress, silent
 
 
@@ -58,6 +60,7 @@ def monte_carlo_values(
     *,
     iteration: int,
     reuse: bool = True,
+    named: bool = False,
     max_steps: int | None = None,
     max_waves: int = 3,
     allocation: VarianceAllocation | None = None,
@@ -75,6 +78,8 @@ def monte_carlo_values(
         iteration: Part of the random streams.
         reuse: Whether rows that pass through a state are samples of it too; False is the paper's
             estimator.
+        named: With reuse, whether the environment's ``state_key`` says which states are the same;
+            False: their tokens do. Biased if the key forgets something that matters.
         max_steps: Borders after this one are not valued; None: all are.
         max_waves: With reuse and an engine that cannot sweep, how often it is asked at most:
             shallow states come first, as their rollouts may serve the deeper ones, and the last
@@ -85,22 +90,27 @@ def monte_carlo_values(
         progress: Called with (rollouts, tokens) as they finish.
 
     Raises:
-        ValueError: K or the cap is out of range.
+        ValueError: K or the cap is out of range, or the environment cannot name states.
     """
     if num_rollouts < 1:
         raise ValueError(f"num_rollouts (K) must be >= 1, got {num_rollouts} (paper: 9)")
     if max_steps is not None and max_steps < 1:
         raise ValueError(f"max_steps_valued must be >= 1, got {max_steps} (paper: 25 on GSM8K)")
-    keys = [state_keys(trajectory, max_steps) for trajectory in trajectories]
+    names = NamedStates(sampler.env) if named and reuse else None
+    if names is None:
+        keys = [state_keys(trajectory, max_steps) for trajectory in trajectories]
+    else:
+        last_border = None if max_steps is None else max_steps + 1
+        keys = [names.keys(row, row.borders[:last_border]) for row in trajectories]
     starts = _starts(trajectories, keys)
-    pool = SamplePool(starts)
+    pool = SamplePool(starts) if names is None else NamedPool(keys)
     if reuse:
         for owner, trajectory in enumerate(trajectories):
-            _count(pool, trajectory, owner)
+            _count(pool, trajectory, owner, names)
     wanted = allocation.wanted(starts) if allocation else dict.fromkeys(starts, num_rollouts)
     fresh: list[Trajectory] = []
     rolled_out = 0
-    in_one_sweep = reuse and sampler.can_sweep()
+    in_one_sweep = reuse and names is None and sampler.can_sweep()
     for number in range(1, max_waves + 1):
         last = in_one_sweep or not reuse or number == max_waves
         wave = pool.lacking(wanted, below_others=last)
@@ -119,7 +129,7 @@ def monte_carlo_values(
             rolled_out += bool(group)
             for rollout in group:
                 if reuse:
-                    _count(pool, rollout, ROLLOUT)
+                    _count(pool, rollout, ROLLOUT, names)
                 else:
                     pool.add_at(key, rollout.reward)
         if last:
@@ -153,13 +163,16 @@ def _starts(
             if key not in starts:
                 above = trajectory.start
                 starts[key] = Start(
-                    snapshot, tokens_of(key), above.budget - border, above.slot, above.problem_id,
-                    above.written + border,
+                    snapshot, above.tokens + trajectory.response[:border], above.budget - border,
+                    above.slot, above.problem_id, above.written + border,
                 )  # fmt: skip
     return starts
 
 
-def _count(pool: SamplePool, row: Trajectory, owner: int) -> None:
+def _count(pool: SamplePool, row: Trajectory, owner: int, names: NamedStates | None) -> None:
+    if names is not None and isinstance(pool, NamedPool):
+        pool.add_named(names.passed(row), owner=owner, reward=row.reward)
+        return
     start = row.start
     tokens = start.tokens + row.response
     pool.add(start.slot, tokens, born=len(start.tokens), owner=owner, reward=row.reward)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,7 @@ class ProceduralSet:
         family: The family's name.
         levels: All levels that the family has.
         longest: No question or solution of this level is longer.
+        state_key: Names a state by its text, see ``ProblemSet``; None: it has no such names.
     """
 
     num_problems: None = None
@@ -64,6 +65,7 @@ class ProceduralSet:
         split: str,
         level: int | None,
         default: int,
+        state_key: Callable[[str], Hashable | None] | None = None,
     ) -> None:
         """Stores the generator.
 
@@ -73,6 +75,7 @@ class ProceduralSet:
             split: "train", "validation" or "test".
             level: Difficulty, part of each problem's id and random stream; None: ``default``.
             default: The level where none is asked for.
+            state_key: Names a state by its text.
 
         Raises:
             ValueError: Unknown split or level.
@@ -86,7 +89,7 @@ class ProceduralSet:
             raise ValueError(f"level must be one of {sorted(levels)}, got {level!r}")
         self.family, self.levels = family, tuple(sorted(levels))
         self._draw, self.longest = levels[self._level].draw, levels[self._level].longest
-        self._split = split
+        self._split, self.state_key = split, state_key
         self._stream = int.from_bytes(hashlib.blake2b(family.encode(), digest_size=4).digest())
 
     def problem(self, index: int) -> Problem:

@@ -9,6 +9,7 @@ import numpy as np
 from lang_env.problem import Longest
 from lang_env.sources.procedural.base import Level, ProceduralSet
 from lang_env.sources.procedural.program import Program, Statement, worked_solution
+from lang_env.sources.procedural.state import program_state
 
 CHAIN_LEVELS = {1: 4, 2: 6, 3: 9, 4: 16}
 """Level -> operations of the one variable."""
@@ -67,7 +68,9 @@ def chain(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     >>> len(problem.question.splitlines()), len(problem.solution.splitlines())
     (5, 6)
     """
-    return ProceduralSet("chain", _CHAIN, split=split, level=level, default=2)
+    return ProceduralSet(
+        "chain", _CHAIN, split=split, level=level, default=2, state_key=program_state
+    )
 
 
 def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
@@ -81,7 +84,9 @@ def ledger(*, split: str = "train", level: int | None = None) -> ProceduralSet:
     >>> len(problem.question.splitlines()), problem.answer in "0123456789"
     (7, True)
     """
-    return ProceduralSet("ledger", _LEDGER, split=split, level=level, default=2)
+    return ProceduralSet(
+        "ledger", _LEDGER, split=split, level=level, default=2, state_key=program_state
+    )
 
 
 def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet:
@@ -91,4 +96,6 @@ def programs(*, split: str = "train", level: int | None = None) -> ProceduralSet
         split: "train", "validation" or "test"; no question is in two of them.
         level: 1 to 4, see ``ledger`` and ``chain`` (default 2).
     """
-    return ProceduralSet("programs", _EITHER, split=split, level=level, default=2)
+    return ProceduralSet(
+        "programs", _EITHER, split=split, level=level, default=2, state_key=program_state
+    )
