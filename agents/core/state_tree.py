@@ -116,9 +116,12 @@ def load_tree(folder: Path, name: str) -> dict[str, Any]:
     except (OSError, SafetensorError) as error:
         raise ValueError(f"{path}: not a safetensors file: {error}") from error
     try:
-        return {key: unflatten(item, tensors) for key, item in plain.items()}
+        tree = unflatten(plain, tensors)
+        if not isinstance(tree, dict):
+            raise ValueError("not a trainer state: no names in it")
     except ValueError as error:
         raise ValueError(f"{path.with_suffix('.json')}: {error}") from error
+    return tree
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def test_what_it_cannot_hold_is_named():
         ('{"a": {"__array__": "7"}}', "not a trainer state"),
         ('{"a": {"__pairs__": [[[], 1]]}}', "not a trainer state"),
         ('{"a": {"__number__": "x"}}', "not a trainer state"),
+        ('{"__number__": "1.0"}', "not a trainer state"),
     ],
 )
 def test_a_strangers_file_is_refused(tmp_path, text, said):
