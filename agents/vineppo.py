@@ -7,7 +7,7 @@ Source: Kazemnejad et al., "VinePPO: Refining credit assignment in RL training o
 (arXiv 2410.01679). No critic: V(s) of the state before each reasoning step is the mean reward of K
 continuations of s, and every token of step i has the advantage r_i + V(s_{i+1}) - V(s_i).
 ``--reuse false`` gives the paper's estimator; by default answers and rollouts that pass through a
-state count as samples of its value.
+state count as samples of its value. With ``--num_rollouts 0`` only answers do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class VinePPOConfig(BaseConfig):
     """What VinePPO adds to the options of every agent."""
 
     num_rollouts: int = option(
-        9, "Samples of each distinct state's value (K).", low=1, high=10**6, paper="9"
+        9,
+        "Samples of each distinct state's value (K); 0: answers value each other, no rollouts.",
+        low=0,
+        high=10**6,
+        paper="9",
     )
     reuse: bool = option(
         True,
@@ -76,11 +80,29 @@ class VinePPOConfig(BaseConfig):
                 "known to be mixed an answer tells something about the others, whose rewards are "
                 "its values. Set zero_spread to keep, reuse to false, or allow_biased to true."
             )
+        if self.num_rollouts == 0:
+            self._check_no_rollouts()
         if self.state_key == "env" and not self.reuse:
             raise ValueError(
                 "state_key=env and reuse=False do not go together: without reuse no row serves "
                 "another state. Set reuse to true, or state_key to tokens."
             )
+
+    def _check_no_rollouts(self) -> None:
+        """Raises ValueError where ``num_rollouts=0`` leaves nothing to make values of."""
+        remedies = {
+            "reuse=False": (not self.reuse, "reuse to true"),
+            "num_generations=1": (self.num_generations == 1, "num_generations to 2 or more"),
+            "allocation=variance": (self.allocation == "variance", "allocation to none"),
+            "cap_fill=zero": (self.cap_fill == "zero", "cap_fill to spread"),
+        }
+        for setting, (is_set, remedy) in remedies.items():
+            if is_set:
+                raise ValueError(
+                    f"num_rollouts=0 and {setting} do not go together: without rollouts the "
+                    f"answers to a problem value each other. Set {remedy}, or num_rollouts to 1 "
+                    "or more."
+                )
 
 
 class VinePPO(Agent):
@@ -98,12 +120,8 @@ class VinePPO(Agent):
         super().__init__(config, folder)
         if config.state_key == "env":
             NamedStates(self.env)
-        if config.reuse and config.zero_spread != "keep":
-            warnings.warn(
-                f"zero_spread={config.zero_spread} with reuse: the values are biased. Set reuse to "
-                "false or zero_spread to keep.",
-                stacklevel=2,
-            )
+        for warning in _biases(config, self.env):
+            warnings.warn(warning, stacklevel=2)
         varied = config.allocation == "variance"
         self.allocation = VarianceAllocation(config.num_rollouts) if varied else None
 
@@ -145,6 +163,27 @@ class VinePPO(Agent):
             else:
                 advantages.append(spread_advantages(borders, length, values, trajectory.reward))
         return Advantages(advantages, estimates.metrics, estimates.values)
+
+
+def _biases(config: VinePPOConfig, env: Any) -> list[str]:
+    """Returns what of the settings biases the values or the gradient, a sentence each."""
+    found = []
+    if config.reuse and config.zero_spread != "keep":
+        found.append(
+            f"zero_spread={config.zero_spread} with reuse: the values are biased. Set reuse to "
+            "false or zero_spread to keep."
+        )
+    if config.max_steps_valued is not None and config.cap_fill == "zero":
+        found.append(
+            f"cap_fill=zero: answers of more than {config.max_steps_valued} steps have a biased "
+            "gradient, as in the paper's code. Set cap_fill to spread."
+        )
+    if not getattr(env.segmenter, "causal", True):
+        found.append(
+            f"segmenter {env.segmenter.name} looks ahead: the gradient is biased, as in the "
+            "paper's code. Set segmenter to newline or sentences."
+        )
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:

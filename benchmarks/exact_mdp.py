@@ -123,7 +123,7 @@ ESTIMATORS = [
     Row("PPO exact critic, lambda 1", partial(critic, 1.0, None)),
     Row("PPO exact critic, lambda .95", partial(critic, 0.95, None)),
     *map(paper, (1, 2, 3)),
-    *map(shared, (1, 2)),
+    *map(shared, (0, 1, 2)),
     Row("VinePPO reuse K=1, spread cap", partial(vineppo, 1, True, cap=1)),
     Row("exact values", controls.exact_values),
 ]

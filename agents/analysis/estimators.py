@@ -1,7 +1,7 @@
 """Estimators of a token's advantage by name, as the agents compute them.
 
 ``rloo``, ``grpo``, ``paper:K`` (VinePPO, K fresh rollouts of every distinct state), ``reuse:K``
-(VinePPO with reuse, K samples a state) and ``ppo`` (a critic and generalised advantage estimates).
+(VinePPO with reuse, K samples a state; K = 0: no rollouts) and ``ppo`` (a critic and generalised advantage estimates).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agents.core.advantages import (
     gae_advantages,
     grpo_advantages,
     rloo_advantages,
-    stepwise_advantages,
+    spread_advantages,
 )
 from agents.core.objective import Batch
 from agents.core.rollout import Sampler, Trajectory
@@ -102,18 +102,20 @@ def estimator_of(
         gae_lambda: For "ppo"; biased below 1, as far as the critic is wrong.
 
     Raises:
-        ValueError: Unknown name, a K that is no whole number >= 1, or "ppo" without a critic.
+        ValueError: Unknown name, a K that is no whole number >= 1 (>= 0 for reuse), or "ppo"
+            without a critic.
 
-    >>> estimator_of("reuse:0")
+    >>> estimator_of("paper:0")
     Traceback (most recent call last):
         ...
-    ValueError: K must be a whole number >= 1, got '0' in 'reuse:0' (paper: 9)
+    ValueError: K must be a whole number >= 1, got '0' in 'paper:0' (paper: 9)
     """
     kind, colon, samples = name.partition(":")
     if kind in ROLLOUTS and colon:
-        if not samples.isdecimal() or int(samples) < 1:
+        least = 0 if kind == "reuse" else 1
+        if not samples.isdecimal() or int(samples) < least:
             raise ValueError(
-                f"K must be a whole number >= 1, got {samples!r} in {name!r} (paper: 9)"
+                f"K must be a whole number >= {least}, got {samples!r} in {name!r} (paper: 9)"
             )
         return Estimator(name, True, _rollouts(int(samples), kind == "reuse"), int(samples))
     if name in GROUP:
@@ -148,7 +150,7 @@ def _rollouts(samples: int, reuse: bool) -> Maker:
             sampler, trajectories, samples, iteration=iteration, reuse=reuse
         )
         advantages = [
-            stepwise_advantages(t.borders, len(t.response), values, t.reward)
+            spread_advantages(t.borders, len(t.response), values, t.reward)
             for t, values in zip(trajectories, estimates.values, strict=True)
         ]
         return Credit(advantages, int(estimates.metrics["vine/tokens"]))

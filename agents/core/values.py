@@ -7,7 +7,8 @@ Two estimators, both unbiased (on-policy, and with a causal segmenter also the p
 
 - the paper's: K fresh rollouts for every distinct state;
 - with reuse: every row that passes through s is a sample of V(s), an answer never of its own
-  values; fresh rollouts only fill up to K. See ``agents/core/sample_pool.py``, and
+  values; fresh rollouts only fill up to K. With K = 0 there are none: the group's own tree is all,
+  and an answer's values end where it leaves the others. See ``agents/core/sample_pool.py``, and
   ``agents/core/named_states.py`` for states that the environment names.
 """
 
@@ -31,7 +32,8 @@ class ValueEstimates:
 
     Attributes:
         values: For each trajectory V of its borders, the prompt first; shorter than its borders
-            where a cap was set.
+            where a cap was set, or no sample of a state is left (K = 0): for the rest the reward
+            less the last value stays unbiased (``spread_advantages``).
         metrics: ``vine/*`` numbers of the iteration.
         pool: The samples behind the values.
     """
@@ -74,7 +76,8 @@ def monte_carlo_values(
     Args:
         sampler: Engine and environment.
         trajectories: With borders and states (see ``mark_states``).
-        num_rollouts: K, samples a state, >= 1.
+        num_rollouts: K, samples a state, >= 1; with reuse and two or more answers a prompt also 0,
+            no rollouts at all.
         iteration: Part of the random streams.
         reuse: Whether rows that pass through a state are samples of it too; False is the paper's
             estimator.
@@ -92,8 +95,11 @@ def monte_carlo_values(
     Raises:
         ValueError: K or the cap is out of range, or the environment cannot name states.
     """
-    if num_rollouts < 1:
-        raise ValueError(f"num_rollouts (K) must be >= 1, got {num_rollouts} (paper: 9)")
+    if num_rollouts < 1 - reuse:
+        remedy = "" if reuse else " without reuse"
+        raise ValueError(
+            f"num_rollouts (K) must be >= {1 - reuse}{remedy}, got {num_rollouts} (paper: 9)"
+        )
     if max_steps is not None and max_steps < 1:
         raise ValueError(f"max_steps_valued must be >= 1, got {max_steps} (paper: 25 on GSM8K)")
     names = NamedStates(sampler.env) if named and reuse else None
@@ -136,7 +142,7 @@ def monte_carlo_values(
             break
     if allocation:
         allocation.learn(starts, pool)
-    values = [[pool.value(key, owner) for key in row] for owner, row in enumerate(keys)]
+    values = [_values(pool, row, owner) for owner, row in enumerate(keys)]
     used = [len(pool.rewards(key, owner)) for owner, row in enumerate(keys) for key in row]
     metrics = {
         "vine/states": float(len(used)),
@@ -144,6 +150,7 @@ def monte_carlo_values(
         "vine/steps": len(used) / len(trajectories),
         "vine/k_fresh": len(fresh) / len(used),
         "vine/k_effective": float(np.mean(used)),
+        "vine/valued_ratio": sum(map(len, values)) / len(used),
         "vine/answered_without_rollout": 1 - rolled_out / len(starts),
         "vine/tokens": float(sum(len(rollout.response) for rollout in fresh)),
         "vine/truncated_ratio": float(np.mean([rollout.truncated for rollout in fresh] or [False])),
@@ -151,6 +158,26 @@ def monte_carlo_values(
         "vine/value_std_within": float(np.mean([np.std(pool.rewards(key)) for key in starts])),
     }
     return ValueEstimates(values, metrics, pool)
+
+
+def _values(pool: SamplePool, keys: Sequence[StateKey], owner: int) -> list[float]:
+    """Returns V of an answer's states, up to the first of which it has no sample.
+
+    Where the values end depends on the tokens before that state alone, as a step that begins there
+    has no value before it either: the baseline of a step never depends on the step.
+    """
+    values = []
+    for key in keys:
+        rewards = pool.rewards(key, owner)
+        if not rewards:
+            break
+        values.append(float(np.mean(rewards)))
+    if not values:
+        raise ValueError(
+            "num_rollouts=0 leaves an answer without siblings no value: set num_generations to 2 "
+            "or more, or num_rollouts to 1 or more"
+        )
+    return values
 
 
 def _starts(

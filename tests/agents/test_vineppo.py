@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 from transformers import AutoModelForCausalLM
@@ -81,10 +82,35 @@ def test_a_run_can_go_on_from_a_checkpoint(finished_run, tmp_path):
     assert main([*arguments, "--iterations", "1", "--output_dir", str(tmp_path / "more")]) == 0
 
 
+def test_without_rollouts_no_token_is_spent_on_values(tmp_path):
+    assert main([*SMALL, "--num_rollouts", "0", "--output_dir", str(tmp_path / "run")]) == 0
+    for line in _metrics(tmp_path / "run"):
+        assert line["vine/tokens"] == line["vine/k_fresh"] == 0.0
+        assert 0 < line["vine/valued_ratio"] <= 1
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert summary["tokens"]["value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--segmenter", "newline_paper"], "newline_paper looks ahead: the gradient is biased"),
+        (["--zero_spread", "skip", "--allow_biased", "true"], "the values are biased"),
+    ],
+)
+def test_biased_settings_are_said_once(arguments, message, tmp_path):
+    arguments = [*SMALL, *arguments, "--iterations", "1", "--output_dir", str(tmp_path / "run")]
+    with pytest.warns(UserWarning, match=message) as caught:
+        assert main(arguments) == 0
+    assert len(caught) == 1
+
+
 @pytest.mark.parametrize("cap_fill", ["spread", "zero"])
 def test_the_cap_runs(cap_fill, tmp_path):
     arguments = ["--max_steps_valued", "1", "--cap_fill", cap_fill, "--beta", "0.01"]
-    assert main([*SMALL, *arguments, "--output_dir", str(tmp_path / "run")]) == 0
+    biased = pytest.warns(UserWarning, match="answers of more than 1 steps have a biased gradient")
+    with biased if cap_fill == "zero" else nullcontext():
+        assert main([*SMALL, *arguments, "--output_dir", str(tmp_path / "run")]) == 0
     lines = [json.loads(line) for line in (tmp_path / "run/samples.jsonl").read_text().splitlines()]
     later = [line["advantages"][2:] for line in lines]
     if cap_fill == "zero":
@@ -126,7 +152,14 @@ def test_gsm8k_runs_with_the_same_command(tmp_path):
     [
         (["--env", "MathReson-v0"], "Did you mean 'MathReason-v0'?"),
         (["--num_rollots", "3"], "Did you mean '--num_rollouts'?"),
-        (["--num_rollouts", "0"], "num_rollouts must be >= 1, got 0 (paper: 9)"),
+        (["--num_rollouts", "-1"], "num_rollouts must be >= 0, got -1 (paper: 9)"),
+        (
+            ["--num_rollouts", "0", "--reuse", "false"],
+            "Set reuse to true, or num_rollouts to 1 or more",
+        ),
+        (["--num_rollouts", "0", "--num_generations", "1"], "Set num_generations to 2 or more"),
+        (["--num_rollouts", "0", "--cap_fill", "zero"], "Set cap_fill to spread"),
+        (["--num_rollouts", "0", "--allocation", "variance"], "Set allocation to none"),
         (["--num_generations", "0"], "num_generations must be >= 1, got 0"),
         (["--temperature", "0"], "temperature must be > 0, got 0"),
         (["--num_rollouts", "99999999999"], "and <= 1000000, got 99999999999"),

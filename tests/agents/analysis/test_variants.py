@@ -89,7 +89,7 @@ def test_matching_keeps_the_number_of_updates(tmp_path):
     [
         ("vinepo", "unknown agent 'vinepo'.*vineppo"),
         ("rloo:num_rollouts=3", "unknown option 'num_rollouts' of rloo"),
-        ("vineppo:num_rollouts=0", "num_rollouts must be >= 1, got 0"),
+        ("vineppo:num_rollouts=-1", "num_rollouts must be >= 0, got -1"),
         ("vineppo:reuse", "expected option=value, got 'reuse'"),
         ("vineppo:seed=3", "seed is the comparison's own"),
     ],

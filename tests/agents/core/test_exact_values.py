@@ -57,6 +57,16 @@ def _plain(estimates, trajectories, owner):
     return _from(estimates.values[owner], trajectories[owner])
 
 
+def _spread(estimates, trajectories, owner):
+    row, values = trajectories[owner], estimates.values[owner]
+    return spread_advantages(row.borders, len(row.response), values, row.reward)
+
+
+def _zero(estimates, trajectories, owner):
+    row, values = trajectories[owner], estimates.values[owner]
+    return _from(capped_values(values, len(row.borders), row.reward), row)
+
+
 def _bias(*arguments, **settings):
     expected, count = _expected_gradient(*arguments, **settings)
     return float(np.abs(expected - true_gradient()).max()), count
@@ -96,18 +106,18 @@ def test_reuse_is_unbiased_where_siblings_have_other_borders():
 
 
 def test_the_spread_cap_is_unbiased_and_the_zero_fill_is_not():
-    def spread(estimates, trajectories, owner):
-        row = trajectories[owner]
-        values = estimates.values[owner]
-        return spread_advantages(row.borders, len(row.response), values, row.reward)
+    assert _bias(1, max_steps=1, advantages=_spread)[0] < 1e-12
+    assert _bias(1, max_steps=1, advantages=_zero)[0] > 0.02
 
-    def zero(estimates, trajectories, owner):
-        row = trajectories[owner]
-        filled = capped_values(estimates.values[owner], len(row.borders), row.reward)
-        return _from(filled, row)
 
-    assert _bias(1, max_steps=1, advantages=spread)[0] < 1e-12
-    assert _bias(1, max_steps=1, advantages=zero)[0] > 0.02
+@pytest.mark.parametrize("group", [2, 3])
+@pytest.mark.parametrize("segment", [None, lambda response: [0, 2]])
+def test_no_rollouts_are_unbiased_where_the_rest_is_spread(group, segment):
+    """Answers value each other, and their values end where they part."""
+    bias, count = _bias(0, group=group, segment=segment, advantages=_spread)
+    assert bias < 1e-12
+    assert count == 8**group
+    assert _bias(0, group=group, segment=segment, advantages=_zero)[0] > 0.02
 
 
 def test_an_answer_in_its_own_values_is_biased():

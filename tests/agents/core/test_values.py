@@ -169,3 +169,36 @@ def test_the_stepwise_policy_gradient_is_exact_in_expectation(step_length):
     np.testing.assert_allclose(expected, true, atol=1e-12)
     assert np.abs(true).max() > 0.05
     assert not any(finished(prefix) for prefix in prefixes)
+
+
+def test_without_rollouts_answers_value_each_other_as_far_as_they_share_tokens():
+    sampler, trajectories = _collect(num_prompts=2, group=4)
+    sampler.engine.calls.clear()
+    estimates = monte_carlo_values(sampler, trajectories, 0, iteration=1)
+    assert sampler.engine.calls == []
+    for owner, (trajectory, values) in enumerate(zip(trajectories, estimates.values, strict=True)):
+        group = range(owner // 4 * 4, owner // 4 * 4 + 4)
+        others = [trajectories[n] for n in group if n != owner]
+        expected = []
+        for border in trajectory.borders:
+            prefix = trajectory.response[:border]
+            rewards = [
+                t.reward
+                for t in others
+                if t.response[:border] == prefix and len(t.response) > border
+            ]
+            if not rewards:
+                break
+            expected.append(np.mean(rewards))
+        assert values == expected
+    assert any(len(v) < len(t.borders) for v, t in zip(estimates.values, trajectories, strict=True))
+    assert estimates.metrics["vine/tokens"] == 0
+    assert 0 < estimates.metrics["vine/valued_ratio"] < 1
+
+
+def test_without_rollouts_nor_siblings_there_is_nothing_to_value_with():
+    sampler, trajectories = _collect(num_prompts=1, group=1)
+    with pytest.raises(ValueError, match="set num_generations to 2 or more, or num_rollouts"):
+        monte_carlo_values(sampler, trajectories, 0, iteration=1)
+    with pytest.raises(ValueError, match=r"must be >= 1 without reuse, got 0"):
+        monte_carlo_values(sampler, trajectories, 0, iteration=1, reuse=False)
