@@ -10,6 +10,7 @@ PPO; so is this one: PPO's loss, other advantages. The variants are switches:
     Dr. GRPO   --scale_rewards none --aggregation sum_constant
     DAPO       --epsilon_high 0.28 --truncated_answers mask --zero_spread resample --beta 0
                --overlong_buffer_len N, a fifth of --max_new_tokens in its paper
+    restarts   --restart inner: groups go on from states inside answers (agents/core/restarts.py)
     GSPO       --ratio_level sequence --aggregation sequence_mean --epsilon 3e-4 --epsilon_high 4e-4
 """
 
@@ -27,6 +28,7 @@ from agents.core.config import BaseConfig
 from agents.core.credit import group_returns
 from agents.core.loss_config import SHARED_ADVANTAGE
 from agents.core.options import option
+from agents.core.restarts import restarted_groups
 from agents.core.rollout import Trajectory
 
 
@@ -37,11 +39,25 @@ class GRPOConfig(BaseConfig):
     scale_rewards: Literal["group", "batch", "none"] = option(
         "group", "Advantages over the deviation of the group, of the batch, or none (Dr. GRPO)."
     )
+    restart: Literal["none", "inner"] = option(
+        "none",
+        "Where groups start: at the prompt, or at a step border, drawn uniformly, of an answer "
+        "that is sampled first and not trained on.",
+    )
     num_generations: int = option(8, "Answers per problem.", low=2, paper="8")
     beta: float = option(3e-3, "Coefficient of the KL to the reference.", low=0, paper="3e-3")
     whiten: Literal["none", "std", "mean_std"] = option(
         "none", "Advantages as they are, to deviation 1, or to mean 0 too."
     )
+
+    def __post_init__(self) -> None:
+        """Checks every field and those that do not go together; raises ValueError."""
+        super().__post_init__()
+        if self.restart == "inner" and self.zero_spread == "resample":
+            raise ValueError(
+                "restart=inner and zero_spread=resample do not go together: other problems would "
+                "need first answers of their own. Set zero_spread to keep or skip."
+            )
 
 
 class GRPO(Agent):
@@ -51,6 +67,15 @@ class GRPO(Agent):
     supports = SHARED_ADVANTAGE
     needs_states = False
     config: GRPOConfig
+
+    def collect(self, iteration: int, progress: Callable[[int, int], None]) -> list[Trajectory]:
+        """Samples the iteration's answers, from the prompts or from states inside answers."""
+        if self.config.restart == "none":
+            return super().collect(iteration, progress)
+        groups, self.collected = restarted_groups(
+            self.sampler, self.cursor, self.config, iteration, progress
+        )
+        return [trajectory for group in groups for trajectory in group]
 
     def advantages(
         self,

@@ -18,7 +18,7 @@ import numpy as np
 from agents.analysis.expectation import Draw, Estimate, exact_advantages
 from agents.core.advantages import FloatArray, capped_values, stepwise_advantages
 from agents.core.credit import zero_spread_groups
-from agents.core.rollout import Start, Trajectory
+from agents.core.rollout import Start, Trajectory, start_at
 from agents.core.values import monte_carlo_values, state_keys
 
 Estimator = Callable[[Draw], Estimate]
@@ -62,11 +62,8 @@ def confidence_stop(draw: Draw, first: int = 2, most: int = 4) -> Estimate:
     found: dict[tuple[int, ...], list[float]] = {}
     starts: dict[tuple[int, ...], Start] = {}
     for row in draw.trajectories:
-        for border, snapshot in zip(row.borders, row.states, strict=True):
-            prefix = tuple(row.response[:border])
-            tokens = row.start.tokens + row.response[:border]
-            budget = row.start.budget - border
-            starts[prefix] = Start(snapshot, tokens, budget, row.start.slot, row.start.problem_id)
+        for number, border in enumerate(row.borders):
+            starts[tuple(row.response[:border])] = start_at(row, number)
     wanted = list(starts)
     while wanted:
         count = 1 if found else first

@@ -1,7 +1,8 @@
 """Estimators of a token's advantage by name, as the agents compute them.
 
 ``rloo``, ``grpo``, ``paper:K`` (VinePPO, K fresh rollouts of every distinct state), ``reuse:K``
-(VinePPO with reuse, K samples a state; K = 0: no rollouts) and ``ppo`` (a critic and generalised advantage estimates).
+(VinePPO with reuse, K samples a state; K = 0: no rollouts) and ``ppo`` (a critic and generalised
+advantage estimates).
 """
 
 from __future__ import annotations

@@ -301,7 +301,8 @@ class Agent(ABC):
         metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
         num_tokens = sum(len(response) for response in batch.responses)
         num_tokens += int(credit.metrics.get("vine/tokens", 0))
-        num_tokens += int(self.collected.get("resampled/tokens", 0))
+        further = (value for name, value in self.collected.items() if name.endswith("/tokens"))
+        num_tokens += int(sum(further))
         current = Iteration(batch, metrics, sample_of(trajectories, credit, self.env), num_tokens)
         current.spend(started)
         return current

@@ -76,6 +76,9 @@ def clocks() -> tuple[float, float]:
 def sample_of(trajectories: Sequence[Trajectory], credit: Advantages, env: Any) -> Sample:
     """Returns the answer whose steps differ most in advantage, the first among equals.
 
+    What was written before the answer began, if it did not begin at the prompt, stands below the
+    question.
+
     Args:
         trajectories: The answers.
         credit: What the algorithm says about them.
@@ -84,14 +87,18 @@ def sample_of(trajectories: Sequence[Trajectory], credit: Advantages, env: Any) 
     spreads = [float(array.max() - array.min()) for array in credit.tokens]
     chosen = int(np.argmax(spreads))
     trajectory, advantages = trajectories[chosen], credit.tokens[chosen]
-    problem = getattr(trajectory.start.snapshot, "problem", None)
+    start = trajectory.start
+    problem = getattr(start.snapshot, "problem", None)
+    question = str(getattr(problem, "question", start.problem_id))
+    if start.written:
+        question += "\n" + env.tokenizer.decode(start.tokens[len(start.tokens) - start.written :])
     borders = env.segmenter(trajectory.response, env.tokenizer)
     pieces = zip(borders, [*borders[1:], len(trajectory.response)], strict=True)
     values = credit.values[chosen]
     if not values and credit.token_values:
         values = [float(credit.token_values[chosen][border]) for border in borders]
     return Sample(
-        question=str(getattr(problem, "question", trajectory.start.problem_id)),
+        question=question,
         steps=tuple(env.tokenizer.decode(trajectory.response[begin:end]) for begin, end in pieces),
         advantages=tuple(float(advantages[begin]) for begin in borders),
         values=_padded_values(values, len(borders)),

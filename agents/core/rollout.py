@@ -201,6 +201,24 @@ def start_of(env: Any, slot: int, *, seed: int | None = None, **options: Any) ->
     )
 
 
+def start_at(trajectory: Trajectory, number: int) -> Start:
+    """Returns the state at a trajectory's border, as a start.
+
+    Args:
+        trajectory: With borders and states.
+        number: Which of them.
+    """
+    above, border = trajectory.start, trajectory.borders[number]
+    return Start(
+        trajectory.states[number],
+        above.tokens + trajectory.response[:border],
+        above.budget - border,
+        above.slot,
+        above.problem_id,
+        above.written + border,
+    )
+
+
 def play_tokens(env: Any, tokens: Sequence[int]) -> tuple[float, bool, bool, dict[str, Any]]:
     """Plays tokens (at least one) and returns (reward, terminated, truncated, info).
 

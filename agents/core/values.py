@@ -21,7 +21,7 @@ import numpy as np
 
 from agents.core.allocation import VarianceAllocation
 from agents.core.named_states import NamedPool, NamedStates
-from agents.core.rollout import Sampler, Start, Trajectory
+from agents.core.rollout import Sampler, Start, Trajectory, start_at
 from agents.core.sample_pool import ROLLOUT, SamplePool, StateKey, state_key
 from agents.engines.base import Progress, silent
 
@@ -186,13 +186,9 @@ def _starts(
     """Returns the distinct states, each with a snapshot to restore and its budget."""
     starts: dict[StateKey, Start] = {}
     for trajectory, row in zip(trajectories, keys, strict=True):
-        for border, snapshot, key in zip(trajectory.borders, trajectory.states, row, strict=False):
+        for number, key in enumerate(row):
             if key not in starts:
-                above = trajectory.start
-                starts[key] = Start(
-                    snapshot, above.tokens + trajectory.response[:border], above.budget - border,
-                    above.slot, above.problem_id, above.written + border,
-                )  # fmt: skip
+                starts[key] = start_at(trajectory, number)
     return starts
 
 

@@ -133,10 +133,13 @@ def test_the_cap_values_the_first_steps_only():
         assert some == all_[: len(some)], "a state's rollouts do not depend on the others"
 
 
-@pytest.mark.parametrize(("k", "cap"), [(0, None), (1, 0)])
-def test_out_of_range(k, cap):
+@pytest.mark.parametrize(
+    ("k", "cap", "message"),
+    [(-1, None, r"must be >= 0, got -1 \(paper"), (1, 0, r"must be >= 1, got 0 \(paper")],
+)
+def test_out_of_range(k, cap, message):
     sampler, trajectories = _collect()
-    with pytest.raises(ValueError, match=r"must be >= 1, got 0 \(paper"):
+    with pytest.raises(ValueError, match=message):
         monte_carlo_values(sampler, trajectories, k, iteration=1, max_steps=cap)
 
 
