@@ -67,6 +67,12 @@ class VinePPOConfig(BaseConfig):
         "Advantage after the cap: R - V(cap) for all later tokens, or 0 (biased).",
         paper="zero",
     )
+    train_rollouts: bool = option(
+        False,
+        "Whether the rollouts are trained on too, with values that the other rows give them "
+        "(needs reuse): more rows from deeper states.",
+        paper="False",
+    )
     allow_biased: bool = option(
         False, "Whether zero_spread=skip or resample may go with reuse, which biases the values."
     )
@@ -82,6 +88,11 @@ class VinePPOConfig(BaseConfig):
             )
         if self.num_rollouts == 0:
             self._check_no_rollouts()
+        if self.train_rollouts and (not self.reuse or self.state_key == "env"):
+            raise ValueError(
+                "train_rollouts=true goes with reuse=true and state_key=tokens only: a rollout's "
+                "values are those of the other rows that pass through the same tokens."
+            )
         if self.state_key == "env" and not self.reuse:
             raise ValueError(
                 "state_key=env and reuse=False do not go together: without reuse no row serves "
@@ -162,7 +173,15 @@ class VinePPO(Agent):
                 advantages.append(stepwise_advantages(borders, length, filled, trajectory.reward))
             else:
                 advantages.append(spread_advantages(borders, length, values, trajectory.reward))
-        return Advantages(advantages, estimates.metrics, estimates.values)
+        credit = Advantages(advantages, estimates.metrics, estimates.values)
+        if self.config.train_rollouts:
+            rollouts, found = estimates.rollouts, estimates.value_rollouts(self.env)
+            credit.rollouts.extend(rollouts)
+            credit.rollout_tokens.extend(
+                spread_advantages(row.borders, len(row.response), values, row.reward)
+                for row, values in zip(rollouts, found, strict=True)
+            )
+        return credit
 
 
 def _biases(config: VinePPOConfig, env: Any) -> list[str]:

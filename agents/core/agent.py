@@ -255,8 +255,8 @@ class Agent(ABC):
             self.load_memory(before)  # the iteration does not count
             return False
         self._current, self._saved = current, None
-        answers = config.num_prompts * config.num_generations
-        with report.phase("update", total=answers * config.updates_per_batch) as phase:
+        rows = len(current.batch)
+        with report.phase("update", total=rows * config.updates_per_batch) as phase:
             try:
                 updated = self.update(current.batch, number, phase.advance, interrupt.requested)
             except Diverged as error:
@@ -291,7 +291,8 @@ class Agent(ABC):
         with report.phase("values") as phase:
             credit = self.advantages(trajectories, number, stoppable(phase, interrupt))
         interrupt.check()
-        batch = batch_of(trajectories, credit.tokens, config)
+        rows = [*trajectories, *credit.rollouts]
+        batch = batch_of(rows, [*credit.tokens, *credit.rollout_tokens], config)
         batch.returns, batch.values = credit.returns, credit.token_values
         metrics = rollout_metrics(trajectories, config.num_generations)
         metrics |= credit.metrics | self.collected
@@ -299,7 +300,7 @@ class Agent(ABC):
             metrics["rewards/overlong/mean"] = float(np.mean([t.penalty for t in trajectories]))
         metrics["learning_rate"] = float(self.updater.scheduler.get_last_lr()[0])
         metrics["advantages/std"] = float(np.concatenate(credit.tokens).std())
-        num_tokens = sum(len(response) for response in batch.responses)
+        num_tokens = sum(len(trajectory.response) for trajectory in trajectories)
         num_tokens += int(credit.metrics.get("vine/tokens", 0))
         further = (value for name, value in self.collected.items() if name.endswith("/tokens"))
         num_tokens += int(sum(further))

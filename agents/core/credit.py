@@ -30,6 +30,8 @@ class Advantages:
         returns: What a critic should say before each token, each [T_i]; empty without a critic.
         token_values: What it says now, each [T_i]; empty without a critic. Shown in samples
             if ``values`` is empty.
+        rollouts: Further rows to train on, beside the answers; most algorithms have none.
+        rollout_tokens: The raw advantage of each of their tokens, each [T_i].
     """
 
     tokens: list[FloatArray]
@@ -37,6 +39,8 @@ class Advantages:
     values: list[list[float]]
     returns: list[FloatArray] = field(default_factory=list)
     token_values: list[FloatArray] = field(default_factory=list)
+    rollouts: list[Trajectory] = field(default_factory=list)
+    rollout_tokens: list[FloatArray] = field(default_factory=list)
 
     @staticmethod
     def of_answers(
@@ -135,16 +139,19 @@ def batch_of(
     """Returns the rows to train on; ``zero_spread`` and ``truncated_answers`` say which count.
 
     Args:
-        trajectories: ``num_generations`` answers of each prompt in turn.
+        trajectories: ``num_generations`` answers of each prompt in turn, ``num_prompts`` prompts,
+            and after them rows that belong to no group.
         advantages: Of each token, each [T_i].
         config: The switches.
     """
+    answers = trajectories[: config.num_prompts * config.num_generations]
     masked = [t.truncated and config.truncated_answers == "mask" for t in trajectories]
     skipped = [
         flat and config.zero_spread != "keep"
-        for flat in zero_spread_groups(trajectories, config.num_generations)
+        for flat in zero_spread_groups(answers, config.num_generations)
         for _ in range(config.num_generations)
     ]
+    skipped += [False] * (len(trajectories) - len(answers))
     pairs = list(zip(masked, skipped, strict=True))
     return Batch(
         [trajectory.start.tokens for trajectory in trajectories],

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from agents.core.rollout import Trajectory
+from agents.core.rollout import Trajectory, later_borders
 from agents.core.sample_pool import SamplePool, StateKey, state_key
 
 StateName = Callable[[Sequence[int]], Hashable | None]
@@ -60,11 +60,7 @@ class NamedStates:
 
     def passed(self, rollout: Trajectory) -> list[StateKey]:
         """Returns the keys of a rollout's borders, that of the state where it began first."""
-        start = rollout.start
-        written = start.tokens[len(start.tokens) - start.written :]
-        borders = self._env.segmenter([*written, *rollout.response], self._env.tokenizer)
-        later = [border - len(written) for border in borders if border > len(written)]
-        return self.keys(rollout, [0, *later])
+        return self.keys(rollout, later_borders(self._env, rollout))
 
     def _key(self, slot: int, tokens: list[int]) -> StateKey:
         name = self._name(tokens)
@@ -97,7 +93,7 @@ class NamedPool(SamplePool):
 
         Args:
             keys: Those of its borders, from where it began.
-            owner: The answer's number, or ROLLOUT.
+            owner: The answer's number, or a ``rollout_owner``.
             reward: How it ended.
         """
         for key in dict.fromkeys(keys):

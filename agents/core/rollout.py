@@ -219,6 +219,17 @@ def start_at(trajectory: Trajectory, number: int) -> Start:
     )
 
 
+def later_borders(env: Any, rollout: Trajectory) -> list[int]:
+    """Returns where the steps of a rollout start, as indices into its response; the first is 0.
+
+    The whole answer is cut, what was written before the rollout began included.
+    """
+    start = rollout.start
+    written = start.tokens[len(start.tokens) - start.written :]
+    borders = env.segmenter([*written, *rollout.response], env.tokenizer)
+    return [0, *(border - len(written) for border in borders if border > len(written))]
+
+
 def play_tokens(env: Any, tokens: Sequence[int]) -> tuple[float, bool, bool, dict[str, Any]]:
     """Plays tokens (at least one) and returns (reward, terminated, truncated, info).
 

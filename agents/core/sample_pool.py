@@ -18,7 +18,16 @@ StateKey = tuple[int, bytes]
 
 _WIDTH = 4  # bytes of a token in a key
 ROLLOUT = -1
-"""The owner of a rollout: no answer, so that nobody leaves it out."""
+"""The owner of a rollout that need not be told from others; every owner below 0 is a rollout."""
+
+
+def rollout_owner(number: int) -> int:
+    """Returns the owner of rollout ``number`` of an iteration, so that it can be left out.
+
+    >>> rollout_owner(0), rollout_owner(1)
+    (-2, -3)
+    """
+    return ROLLOUT - 1 - number
 
 
 def state_key(slot: int, tokens: Sequence[int]) -> StateKey:
@@ -60,6 +69,10 @@ class SamplePool:
         self._order = sorted(self._samples, key=lambda key: (key[0], len(key[1]), key[1]))
         self._parents = {key: self._parent(key) for key in self._order}
 
+    def __contains__(self, key: StateKey) -> bool:
+        """Returns whether samples of this state are kept."""
+        return key in self._samples
+
     def add(
         self, slot: int, tokens: Sequence[int], *, born: int, owner: int, reward: float
     ) -> None:
@@ -69,7 +82,7 @@ class SamplePool:
             slot: The row's prompt slot.
             tokens: All its tokens, the prompt included.
             born: How many of them were there when it started.
-            owner: The answer's number, or ROLLOUT.
+            owner: The answer's number, or a ``rollout_owner``.
             reward: How it ended.
         """
         data = state_key(slot, tokens)[1]
@@ -91,7 +104,7 @@ class SamplePool:
         An answer never uses itself, so where it passes through it counts for nothing.
         """
         owners = [owner for owner, _ in self._samples[key]]
-        own = any(owner != ROLLOUT for owner in owners)
+        own = any(owner >= 0 for owner in owners)
         return max(0, wanted - (len(owners) - own))
 
     def lacking(
@@ -116,12 +129,12 @@ class SamplePool:
         return result
 
     def rewards(self, key: StateKey, owner: int = ROLLOUT) -> list[float]:
-        """Returns the samples that answer ``owner`` may use; all of them for ROLLOUT."""
+        """Returns the samples that row ``owner`` may use; all of them for ROLLOUT."""
         samples = self._samples[key]
         return [reward for row, reward in samples if row == ROLLOUT or row != owner]
 
     def value(self, key: StateKey, owner: int) -> float:
-        """Returns the mean of the samples that answer ``owner`` may use."""
+        """Returns the mean of the samples that row ``owner`` may use."""
         return float(np.mean(self.rewards(key, owner)))
 
     def _parent(self, key: StateKey) -> StateKey | None:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from agents.core.allocation import VarianceAllocation
 from agents.core.named_states import NamedPool, NamedStates
-from agents.core.rollout import Sampler, Start, Trajectory, start_at
-from agents.core.sample_pool import ROLLOUT, SamplePool, StateKey, state_key
+from agents.core.rollout import Sampler, Start, Trajectory, later_borders, start_at
+from agents.core.sample_pool import SamplePool, StateKey, rollout_owner, state_key
 from agents.engines.base import Progress, silent
 
 
@@ -36,11 +37,30 @@ class ValueEstimates:
             less the last value stays unbiased (``spread_advantages``).
         metrics: ``vine/*`` numbers of the iteration.
         pool: The samples behind the values.
+        rollouts: The fresh rollouts.
     """
 
     values: list[list[float]]
     metrics: dict[str, float]
     pool: SamplePool
+    rollouts: list[Trajectory]
+
+    def value_rollouts(self, env: Any) -> list[list[float]]:
+        """Returns the values of the states that each rollout passes, without its own outcome.
+
+        Cuts the rollouts into steps: their ``borders`` are set, the first where they begin. The
+        values end at the first state that has no other sample, or that no answer came to. Given the
+        state that a rollout began at they are unbiased, as those of the answers, if rows that pass
+        a state count for it.
+
+        Args:
+            env: Whose segmenter cuts.
+        """
+        found = []
+        for number, rollout in enumerate(self.rollouts):
+            rollout.borders = later_borders(env, rollout)
+            found.append(_values(self.pool, state_keys(rollout), rollout_owner(number)))
+        return found
 
 
 def state_keys(trajectory: Trajectory, max_steps: int | None = None) -> list[StateKey]:
@@ -131,13 +151,13 @@ def monte_carlo_values(
             progress=progress,
         )
         for key, group in zip(wave, groups, strict=True):
-            fresh.extend(group)
             rolled_out += bool(group)
-            for rollout in group:
+            for number, rollout in enumerate(group, len(fresh)):
                 if reuse:
-                    _count(pool, rollout, ROLLOUT, names)
+                    _count(pool, rollout, rollout_owner(number), names)
                 else:
                     pool.add_at(key, rollout.reward)
+            fresh.extend(group)
         if last:
             break
     if allocation:
@@ -157,7 +177,7 @@ def monte_carlo_values(
         "vine/value_mean": float(np.mean([value for row in values for value in row])),
         "vine/value_std_within": float(np.mean([np.std(pool.rewards(key)) for key in starts])),
     }
-    return ValueEstimates(values, metrics, pool)
+    return ValueEstimates(values, metrics, pool, fresh)
 
 
 def _values(pool: SamplePool, keys: Sequence[StateKey], owner: int) -> list[float]:
@@ -168,7 +188,7 @@ def _values(pool: SamplePool, keys: Sequence[StateKey], owner: int) -> list[floa
     """
     values = []
     for key in keys:
-        rewards = pool.rewards(key, owner)
+        rewards = pool.rewards(key, owner) if key in pool else []
         if not rewards:
             break
         values.append(float(np.mean(rewards)))

@@ -91,6 +91,23 @@ def test_without_rollouts_no_token_is_spent_on_values(tmp_path):
     assert summary["tokens"]["value"] == 0
 
 
+def test_rollouts_may_be_trained_on(tmp_path):
+    config = VinePPOConfig(
+        model="tiny", num_prompts=2, num_generations=2, num_rollouts=3, minibatch_size=4,
+        eval_problems=0, max_new_tokens=80, top_p=1.0, iterations=2, train_rollouts=True,
+    )  # fmt: skip
+    agent = VinePPO(config, tmp_path)
+    credit = agent.advantages(agent.collect(1, lambda *_: None), 1, lambda *_: None)
+    assert len(credit.rollouts) == len(credit.rollout_tokens) > 4
+    for rollout, advantages in zip(credit.rollouts, credit.rollout_tokens, strict=True):
+        assert len(advantages) == len(rollout.response)
+        assert rollout.borders[0] == 0
+    assert main([*SMALL, "--train_rollouts", "true", "--output_dir", str(tmp_path / "run")]) == 0
+    first = _metrics(tmp_path / "run")[0]
+    generated = first["vine/tokens"] + 4 * first["completions/mean_length"]
+    assert first["num_tokens"] == pytest.approx(generated), "no token is counted twice"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -157,6 +174,7 @@ def test_gsm8k_runs_with_the_same_command(tmp_path):
             ["--num_rollouts", "0", "--reuse", "false"],
             "Set reuse to true, or num_rollouts to 1 or more",
         ),
+        (["--train_rollouts", "true", "--reuse", "false"], "goes with reuse=true and state_key"),
         (["--num_rollouts", "0", "--num_generations", "1"], "Set num_generations to 2 or more"),
         (["--num_rollouts", "0", "--cap_fill", "zero"], "Set cap_fill to spread"),
         (["--num_rollouts", "0", "--allocation", "variance"], "Set allocation to none"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from exact import (
+    MDP,
     PROMPT,
     ExactEngine,
     ExactEnv,
@@ -199,3 +200,48 @@ def test_values_are_means_of_what_the_pool_holds():
 
     expected = sum(chance * result for chance, result in outcomes(run))
     assert expected == pytest.approx(value(()), abs=1e-12)
+
+
+@pytest.mark.parametrize("engine", [ExactEngine, SweepingExactEngine])
+def test_rollouts_that_are_trained_on_are_unbiased_given_where_they_begin(engine):
+    """Their gradient less that of the value of their first state, summed, is 0 on average."""
+    env = ExactEnv(lambda response: [0, 1, 2])
+
+    def gradient_of_value(prefix):
+        total = np.zeros_like(true_gradient())
+        for rest, chance in zip(*MDP.continuations(prefix), strict=True):
+            answer = (*prefix, *rest)
+            steps = range(len(prefix), len(answer))
+            total = total + chance * MDP.rewards[answer] * sum(
+                score(answer[:t], answer[t]) for t in steps
+            )
+        return total
+
+    def run(chooser, fill=spread_advantages):
+        sampler = Sampler(engine(chooser), env, 0, 1.0)
+        answers = sampler.sample([start_of(env, 0)], 2, iteration=1, purpose="x")[0]
+        for answer in answers:
+            mark_states(env, answer)
+        estimates = monte_carlo_values(sampler, answers, 1, iteration=1)
+        error, size = 0.0, 0.0
+        found = estimates.value_rollouts(env)
+        for rollout, values in zip(estimates.rollouts, found, strict=True):
+            prefix = tuple(rollout.start.tokens[len(PROMPT) :])
+            numbers = fill(rollout.borders, len(rollout.response), values, rollout.reward)
+            expected = gradient_of_value(prefix)
+            error, size = error - expected, size + np.abs(expected)
+            for t, token in enumerate(rollout.response):
+                before = (*prefix, *rollout.response[:t])
+                error = error + numbers[t] * score(before, token)
+        return np.stack([error + 0.0 * true_gradient(), size + 0.0 * true_gradient()])
+
+    error, size = sum(chance * found for chance, found in outcomes(run))
+    assert size.max() > 0.02
+    assert np.abs(error).max() < 1e-12
+
+    def kept(borders, length, values, reward):
+        """The own outcome in the own first value, as one more sample."""
+        return spread_advantages(borders, length, [(values[0] + reward) / 2, *values[1:]], reward)
+
+    error, _ = sum(chance * found for chance, found in outcomes(lambda c: run(c, kept)))
+    assert np.abs(error).max() > 0.005

@@ -73,7 +73,7 @@ def test_micro_batches_and_order_change_nothing(make_policy, switches, passes, d
         smaller = replace(config, micro_batch_size=size)
         small, other = sgd_update(make_policy, smaller, dtype, learning_rate=rate)
         assert (small - whole).norm() <= bound * step
-        assert other == pytest.approx(metrics, rel=1e-4, abs=1e-6)
+        assert other == pytest.approx(metrics, rel=1e-4, abs=1e-5)
     order = [5, 3, 1, 0, 2, 4]
     shuffled, _ = sgd_update(make_policy, config, dtype, order, learning_rate=rate)
     assert (shuffled - whole).norm() <= bound * step
