@@ -263,10 +263,10 @@ class Agent(ABC):
                 saved = save_offending(self.folder, current.batch, error.rows, self.env.tokenizer)
                 raise Diverged(f"{error} The last answers are in {saved}.", error.rows) from error
         self.engine.sync_weights(self.policy.model)
+        current.spend(started)  # without the evaluation
         self._improved = False
         if config.eval_every > 0 and number % config.eval_every == 0 and number < config.iterations:
             self._evaluate(report, interrupt, f"iteration {number}")
-        current.spend(started)
         if interrupt.requested():
             return False
         self.done, self.num_tokens = number, self.num_tokens + current.num_tokens

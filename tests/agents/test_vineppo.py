@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 import agents.core.agent as agent_module
 import agents.core.checkpoint as checkpoint_module
 import agents.core.evaluation as evaluation_module
+import agents.core.iteration as iteration_module
 from agents.core.evaluation import evaluation_starts
 from agents.vineppo import VinePPO, VinePPOConfig, main
 
@@ -67,6 +68,22 @@ def test_samples_show_steps_with_advantages_and_values(finished_run):
         assert len(line["steps"]) == len(line["advantages"]) == len(line["values"]) > 1
         total = line["values"][0] + sum(line["advantages"])
         assert total == pytest.approx(line["reward"]), "advantages telescope to reward - V(prompt)"
+
+
+def test_the_time_of_a_step_is_without_evaluation(tmp_path, monkeypatch):
+    now = [0.0]
+    evaluate = agent_module.evaluate_and_report
+
+    def slow(*arguments):
+        now[0] += 1000.0
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(agent_module, "clocks", lambda: (now[0], now[0]))
+    monkeypatch.setattr(iteration_module, "clocks", lambda: (now[0] + 1.0, now[0] + 2.0))
+    monkeypatch.setattr(agent_module, "evaluate_and_report", slow)
+    assert main([*SMALL, "--eval_every", "1", "--output_dir", str(tmp_path / "run")]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [(line["step_time"], line["step_cpu_seconds"]) for line in lines] == [(2.0, 4.0)] * 2
 
 
 def test_the_same_seed_gives_the_same_numbers(finished_run, tmp_path):
