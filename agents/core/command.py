@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from agents.core.checkpoint import load_checkpoint
 from agents.core.config import TrainingConfig, command_errors
 from agents.core.interrupt import Interrupt
 from agents.core.loading import TINY
+from agents.core.lock import RunLock
 from agents.core.loggers import resolve_logger
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
@@ -74,43 +75,52 @@ def run_training(
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
     name = trainer_class.name
-    with command_errors():
-        begun = launch(name, config_class, argv, tiny=tiny, description=description)
-        config, folder = begun.config, begun.folder
-        if begun.finished:
-            sys.stderr.write(f"{folder} is finished: nothing to do\n")
-            return 0
-        if config.threads:
-            torch.set_num_threads(config.threads)
-        state = None if begun.checkpoint is None else load_checkpoint(begun.checkpoint)
-        own_logger = ":" in config.logger
-        try:
-            if not own_logger:
-                resolve_logger(config.logger)
-            trainer = trainer_class(config, folder)
-            if own_logger:  # only now: what it imports may break an engine that is not built yet
-                resolve_logger(config.logger)
-        except BaseException:
-            with suppress(OSError):
-                folder.rmdir()  # nothing was run: leave no empty folder behind
-            raise
-        if state is not None and begun.checkpoint is not None:
-            trainer.load_state(state, begun.checkpoint)
-        first = rewind(folder, state)
-    with Interrupt() as interrupt:
-        try:
-            with Reporter(folder, config, agent=name, first_iteration=first) as report:
-                if state is not None:
-                    report.load_state(state["report"])
-                report.header(_about(config, trainer, begun.checkpoint))
-                trainer.train(report, interrupt)
-        except KeyboardInterrupt:
-            sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
-            return interrupt.status or INTERRUPTED
-        except (OSError, Diverged) as error:  # a full disk, a folder that went away
-            sys.stderr.write(f"error: {error}\n")
-            return 1
-    return interrupt.status
+    with ExitStack() as held:
+        with command_errors():
+            begun = launch(name, config_class, argv, tiny=tiny, description=description)
+            config, folder = begun.config, begun.folder
+            if begun.finished:
+                sys.stderr.write(f"{folder} is finished: nothing to do\n")
+                return 0
+            held.enter_context(RunLock(folder))
+            if config.threads:
+                torch.set_num_threads(config.threads)
+            state = None if begun.checkpoint is None else load_checkpoint(begun.checkpoint)
+            try:
+                trainer = _built(trainer_class, config, folder)
+            except BaseException:
+                held.close()
+                with suppress(OSError):
+                    folder.rmdir()  # nothing was run: leave no empty folder behind
+                raise
+            if state is not None and begun.checkpoint is not None:
+                trainer.load_state(state, begun.checkpoint)
+            first = rewind(folder, state, begun.checkpoint)
+        with Interrupt() as interrupt:
+            try:
+                with Reporter(folder, config, agent=name, first_iteration=first) as report:
+                    if state is not None:
+                        report.load_state(state["report"])
+                    report.header(_about(config, trainer, begun.checkpoint))
+                    trainer.train(report, interrupt)
+            except KeyboardInterrupt:
+                sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
+                return interrupt.status or INTERRUPTED
+            except (OSError, Diverged) as error:  # a full disk, a folder that went away
+                sys.stderr.write(f"error: {error}\n")
+                return 1
+        return interrupt.status
+
+
+def _built(trainer_class: TrainerClass, config: TrainingConfig, folder: Path) -> Trainer:
+    """Returns the trainer, after a check that its logger is there."""
+    own_logger = ":" in config.logger
+    if not own_logger:
+        resolve_logger(config.logger)
+    trainer = trainer_class(config, folder)
+    if own_logger:  # only now: what it imports may break an engine that is not built yet
+        resolve_logger(config.logger)
+    return trainer
 
 
 def _about(config: TrainingConfig, trainer: Trainer, checkpoint: Path | None) -> dict[str, str]:

@@ -78,17 +78,20 @@ def launch(
     _check_changes(saved, config, force)
     if finished(folder):
         return Launch(config, folder, finished=True)
-    _abandon_newer(folder, checkpoint)
     return Launch(config, folder, checkpoint)
 
 
-def rewind(folder: Path, state: Mapping[str, Any] | None) -> int:
+def rewind(folder: Path, state: Mapping[str, Any] | None, checkpoint: Path | None) -> int:
     """Takes a run's files back to a checkpoint's state and returns the iteration that comes next.
 
+    Newer checkpoints are renamed.
+
     Args:
-        folder: The run's folder.
+        folder: The run's folder, held by a ``RunLock``.
         state: What ``load_checkpoint`` returned; None: the run begins again.
+        checkpoint: Its folder; None likewise.
     """
+    _abandon_newer(folder, checkpoint)
     done = 0 if state is None else int(state["iteration"])
     cut_back(folder, done)
     return done + 1

@@ -10,7 +10,7 @@ from interruptions import command, resume, run
 from agents import rloo
 from agents.core.checkpoint import checkpoints, load_checkpoint
 from agents.core.interrupt import Interrupt
-from agents.core.resume import launch
+from agents.core.resume import launch, rewind
 from agents.core.run_folder import cut_back, finished
 from agents.rloo import RLOOConfig
 
@@ -70,6 +70,8 @@ def test_an_older_checkpoint_leaves_the_newer_ones_aside(begun, tmp_path):
     folder = _copy(begun, tmp_path)
     found = _launch(["--resume", str(folder / "checkpoints" / "step-1")])
     assert found.checkpoint == folder / "checkpoints" / "step-1"
+    assert len(checkpoints(folder)) == 2, "nothing changes before the folder is held"
+    assert rewind(folder, load_checkpoint(found.checkpoint), found.checkpoint) == 2
     assert [path.name for path in checkpoints(folder)] == ["step-1"]
     assert (folder / "checkpoints" / "abandoned-step-2").is_dir()
 
