@@ -210,10 +210,11 @@ def load_tokenizer(name: str, *, trust_remote_code: bool = False) -> Tokenizer:
 
     try:
         backend = AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # transformers raises what its many parts raise
         where = "the folder holds none" if Path(name).is_dir() else "no such folder or hub name"
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(
-            f"cannot load tokenizer {name!r} ({where}): {str(error).splitlines()[0]} "
+            f"cannot load tokenizer {name!r} ({where}): {reason} "
             "Pass 'builtin', a folder with tokenizer.json, or a hub name while online."
         ) from error
     return HubTokenizer(backend, name)

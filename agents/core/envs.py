@@ -94,8 +94,9 @@ def _of_model(folder: str, given: dict[str, Any]) -> dict[str, Any]:
 
     try:
         context = getattr(AutoConfig.from_pretrained(folder), "max_position_embeddings", None)
-    except (OSError, ValueError) as error:
-        raise unloadable(folder, str(error).splitlines()[0]) from error
+    except Exception as error:  # transformers raises what its many parts raise
+        reason = (str(error).splitlines() or [""])[0]
+        raise unloadable(folder, f"{type(error).__name__}: {reason}") from error
     tokenizer = load_tokenizer(given.get("tokenizer", folder))
     try:
         listed = GenerationConfig.from_pretrained(folder).eos_token_id

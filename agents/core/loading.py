@@ -17,6 +17,13 @@ from lang_env.tokenizers import Tokenizer
 
 TINY = "tiny"
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+MOST_BYTES = {
+    "config.json": 2**24,
+    "generation_config.json": 2**24,
+    "tokenizer_config.json": 2**26,
+    "tokenizer.json": 2**28,
+}
+"""Larger files of a model folder are refused before anything reads them."""
 _SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 
@@ -37,12 +44,16 @@ def model_folder(name: str | None) -> str:
     """Returns what to load for ``--model``: the embedded policy for None and "tiny".
 
     Raises:
-        ValueError: A path to nothing: it is not looked for on a hub.
+        ValueError: A path to nothing: it is not looked for on a hub; or a file is too large.
     """
     if name is None or name == TINY:
         return str(tiny_folder())
     if name.startswith(("/", ".", "~")) and not Path(name).expanduser().is_dir():
         raise unloadable(name, "no such folder.")
+    for file, most in MOST_BYTES.items():
+        path = Path(name) / file
+        if path.is_file() and (size := path.stat().st_size) > most:
+            raise unloadable(name, f"{file} has {size:,} bytes, more than {most:,}.")
     return name
 
 
@@ -87,8 +98,9 @@ def load_policy(
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=_DTYPES[dtype], trust_remote_code=False, use_safetensors=True
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise unloadable(folder, str(error).splitlines()[0]) from error
+    except Exception as error:  # transformers raises what its many parts raise
+        reason = (str(error).splitlines() or [""])[0]
+        raise unloadable(folder, f"{type(error).__name__}: {reason}") from error
     model.to(device=pick_device(device))  # type: ignore[call-arg]
     model.train(False)
     return Policy(model, len(tokenizer))
