@@ -178,6 +178,8 @@ class SFT:
         self.window: list[tuple[float, float]] = []  # loss, norm of the steps since the last row
         self._saved: Path | None = None
         self.cursor = ProblemCursor(self.env, config.batch_size, config.seed)
+        end = self.env.prompt.end(self.tokenizer)
+        self.end = [] if end is None else [end]
         self.demonstrate: Demonstrate = resolve(
             config.demonstrations, DEMONSTRATIONS, "demonstrations"
         )
@@ -192,10 +194,10 @@ class SFT:
             text = self.env.prompt.target(replace(problem, solution=shown))
             tokens = self.tokenizer.encode(text)
             pieces = [self.tokenizer.decode([token]) for token in tokens]
-            end = [self.tokenizer.eos_token_id] if self.tokenizer.eos_token_id is not None else []
             prompts.append(start.tokens)
-            targets.append(tokens + end)
-            weights.append(token_weights(text, pieces, self.config.emphasis) + [1.0] * len(end))
+            targets.append(tokens + self.end)
+            emphasised = token_weights(text, pieces, self.config.emphasis)
+            weights.append(emphasised + [1.0] * len(self.end))
         return prompts, targets, weights
 
     def step(self, number: int) -> tuple[float, float, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def build_mdp(
     tokenizer: str | Tokenizer = "builtin",
     grader: str | Callable[[str, str], Grade | float] | None = None,
     prompt: str | Mapping[str, Any] | PromptTemplate = "plain",
+    chat_template: bool | Mapping[str, Any] | None = None,
     segmenter: str | Segmenter = "newline",
     max_prompt_tokens: int | None = None,
     max_new_tokens: int | None = None,
@@ -61,6 +63,8 @@ def build_mdp(
     """
     vocabulary = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     template = get_prompt(prompt)
+    if chat_template is not None:
+        template = replace(template, chat=chat_template)
 
     def load(level: int | str | None) -> ProblemSet:
         return load_problems(
@@ -98,8 +102,12 @@ def build_mdp(
     ):
         if not math.isfinite(reward):
             raise ValueError(f"{name} must be a finite number, got {reward}")
+    end = template.end(vocabulary)
     if stop_token_ids is None:
-        stop_token_ids = () if vocabulary.eos_token_id is None else (vocabulary.eos_token_id,)
+        eos = vocabulary.eos_token_id
+        stop_token_ids = [token for token in (end, eos) if token is not None]
+    elif template.is_chat and end is not None:
+        stop_token_ids = (end, *stop_token_ids)
     strings = template.stop if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
     longest = max_prompt_tokens
     if max_length is not None:

@@ -76,6 +76,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
         tokenizer: str | Tokenizer = "builtin",
         grader: str | Callable[[str, str], Grade | float] | None = None,
         prompt: str | Mapping[str, Any] | PromptTemplate = "plain",
+        chat_template: bool | Mapping[str, Any] | None = None,
         segmenter: str | Segmenter = "newline",
         max_prompt_tokens: int | None = None,
         max_new_tokens: int | None = None,
@@ -106,13 +107,16 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
                 ``(completion, answer) -> Grade | float``; None: the source's own, else "gsm8k".
             prompt: "plain", "gsm8k", "math", a JSON file, ``"pkg.mod:attr"``, a mapping or a
                 PromptTemplate.
+            chat_template: Whether the tokenizer's chat template is applied to the prompt, or
+                options for it, such as ``{"enable_thinking": False}``; None: as the prompt says.
             segmenter: "newline", "sentences", "fixed_tokens:16", ..., ``"pkg.mod:attr"`` or a
                 Segmenter.
             max_prompt_tokens: Longest prompt; longer ones are left out of a finite source. None:
                 what the procedural source's longest question needs, 512 for other sources.
             max_new_tokens: Longest response. None: what its longest worked solution needs, or 512.
             max_length: Longest prompt and response together (the model's context); None: no limit.
-            stop_token_ids: Ids that end a response; None: the tokenizer's EOS.
+            stop_token_ids: Ids that end a response; None: the tokenizer's EOS. In a chat the token
+                that ends a turn is always one.
             stop: Strings that end a response; None: those of the prompt template.
             unfinished_reward: Reward of a truncated response.
             undecided_reward: Reward where the grader could not decide.
@@ -138,6 +142,7 @@ class TokenEnv(MDPAttributes, gym.Env[Observation, np.int64]):
             tokenizer=tokenizer,
             grader=grader,
             prompt=prompt,
+            chat_template=chat_template,
             segmenter=segmenter,
             max_prompt_tokens=max_prompt_tokens,
             max_new_tokens=max_new_tokens,

@@ -113,7 +113,7 @@ class ProblemPool:
             return {}
         overlong = {}
         for index in range(total):
-            text = self.prompt.text(self.problems.problem(index))
+            text = self.prompt.rendered(self.problems.problem(index), self._tokenizer)
             if not text.isascii() or len(text) + _SPARE > self.max_tokens:
                 length = len(with_bos(self._tokenizer.encode(text), self._tokenizer))
                 if length > self.max_tokens:

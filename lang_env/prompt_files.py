@@ -44,8 +44,9 @@ def prompt_from(content: Any, name: str = "own") -> PromptTemplate:
 
     Args:
         content: ``template`` with ``{question}`` in one place, and if wanted ``target_template``,
-            ``stop`` (a string or a list), ``separator``, ``name`` and ``few_shot``: a list of
-            problems as in a JSON-lines file, shown with their solutions.
+            ``stop`` (a string or a list), ``separator``, ``name``, ``chat`` (true, or options of
+            the tokenizer's chat template), ``system`` and ``few_shot``: a list of problems as in a
+            JSON-lines file, shown with their solutions.
         name: What to call it where it has no name; the file, for errors.
 
     Raises:
@@ -70,7 +71,7 @@ def prompt_from(content: Any, name: str = "own") -> PromptTemplate:
             f"prompt {name} needs a 'template' with {{question}} in it, has {[*content]}"
         )
     options = {"name": name, **content}
-    for key in ("name", "template", "target_template", "separator"):
+    for key in ("name", "template", "target_template", "separator", "system"):
         if key in options and not isinstance(options[key], str):
             raise ValueError(f"prompt {name}: {key} must be text, got {options[key]!r:.60}")
     stop = options.get("stop", ())

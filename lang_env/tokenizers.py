@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as RustTokenizer
 
 BUILTIN = "builtin"
@@ -28,7 +28,7 @@ class Tokenizer(Protocol):
         name: How it was loaded: "builtin", a folder or a hub name.
         fingerprint: Hash of the vocabulary; two tokenizers with the same one give ids the same
             meaning.
-        bos_token_id: Id that starts a text, or None.
+        bos_token_id: Id that starts every text, or None.
         eos_token_id: Id that ends a text, or None.
         pad_token_id: Id that fills unused places, or None.
     """
@@ -88,13 +88,17 @@ class RustBackedTokenizer:
 
 
 class HubTokenizer:
-    """A Tokenizer over one of transformers' tokenizers."""
+    """A Tokenizer over one of transformers' tokenizers.
+
+    Its BOS is what the tokenizer itself puts in front of a text, as its model was trained; some
+    tokenizers name a BOS and do not use it.
+    """
 
     def __init__(self, backend: Any, name: str) -> None:
         """Wraps ``backend``, a ``PreTrainedTokenizerBase``."""
         self.backend = backend
         self.name = name
-        self.bos_token_id = backend.bos_token_id
+        self.bos_token_id = _leading_bos(backend)
         self.eos_token_id = backend.eos_token_id
         self.pad_token_id = backend.pad_token_id
         self._size: int = max(backend.get_vocab().values()) + 1
@@ -118,6 +122,29 @@ class HubTokenizer:
             list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return str(text)
+
+    def apply_chat_template(self, messages: Sequence[dict[str, str]], **options: Any) -> str:
+        """Returns the text of a conversation; ``options`` are transformers' and the template's.
+
+        Raises:
+            ValueError: There is no template, or it refuses the conversation.
+        """
+        try:
+            text = self.backend.apply_chat_template(list(messages), tokenize=False, **options)
+        except Exception as error:  # the template is anybody's program
+            raise ValueError(
+                f"the chat template of tokenizer {self.name!r} failed: {str(error)[:200]}. Use an "
+                "instruction model's tokenizer, or chat_template=false"
+            ) from error
+        return str(text)
+
+
+def _leading_bos(backend: Any) -> int | None:
+    """Returns the BOS that a transformers tokenizer puts in front of a text by itself, or None."""
+    bos: int | None = backend.bos_token_id
+    if bos is None or backend("1").input_ids[:1] != [bos]:
+        return None
+    return bos
 
 
 def _fingerprint(vocabulary: dict[str, int]) -> str:
@@ -153,6 +180,9 @@ def build_builtin() -> RustTokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     special = [AddedToken(piece, special=True, normalized=False) for piece in (PAD, BOS, EOS)]
     tokenizer.add_special_tokens(special)
+    tokenizer.post_processor = processors.TemplateProcessing(  # for those who load it elsewhere
+        single=f"{BOS} $A", pair=f"{BOS} $A {BOS} $B:1", special_tokens=[(BOS, pieces.index(BOS))]
+    )
     return tokenizer
 
 

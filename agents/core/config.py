@@ -24,6 +24,7 @@ ENV_FLAGS = (
     "segmenter",
     "grader",
     "prompt",
+    "chat_template",
     "max_prompt_tokens",
     "max_new_tokens",
 )
@@ -65,6 +66,9 @@ class PlayConfig(Options):
     segmenter: str | None = option(None, "Where a reasoning step ends, for example newline.")
     grader: str | None = option(None, "What decides whether an answer is right, such as gsm8k.")
     prompt: str | None = option(None, "Name of the prompt template.")
+    chat_template: bool | None = option(
+        None, "Apply the tokenizer's chat template; none: as the prompt says."
+    )
     max_prompt_tokens: int | None = option(
         None, "Longest prompt in tokens.", low=1, high=_MOST_TOKENS, paper="1512"
     )

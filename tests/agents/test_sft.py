@@ -6,10 +6,11 @@ import os
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from agents.sft import SFT, SFTConfig, main, solution_of, token_weights
 from lang_env.problem import Problem
+from lang_env.tokenizers import build_builtin
 
 INIT = {"vocab_size": 320, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
         "num_attention_heads": 1, "max_position_embeddings": 2048}  # fmt: skip
@@ -60,6 +61,22 @@ def test_the_loss_is_the_weighted_likelihood_of_the_solution_only(tmp_path):
     assert loss == pytest.approx(total / count, rel=1e-5)
     assert tokens == sum(map(len, targets))
     assert {5.0, 1.0} == {w for row in weights for w in row}
+
+
+def test_a_chat_is_imitated_to_the_end_of_its_turn(tmp_path):
+    backend = build_builtin()
+    backend.add_special_tokens(["<|end|>"])
+    chat = "{% for m in messages %}{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+    PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token="</s>", pad_token="<pad>", chat_template=chat
+    ).save_pretrained(tmp_path)
+    trainer = _trainer(tmp_path, tokenizer=str(tmp_path), chat_template=True)
+    prompts, targets, _ = trainer.examples(1)
+    end = trainer.tokenizer.backend.convert_tokens_to_ids("<|end|>")
+    assert trainer.tokenizer.decode(prompts[0]).startswith("user: ")
+    for target in targets:
+        assert target[-1] == end and target.count(end) == 1
+        assert trainer.tokenizer.eos_token_id not in target
 
 
 def test_micro_batches_change_nothing(tmp_path):

@@ -47,6 +47,8 @@ def test_a_mapping_becomes_a_template():
         ({"template": "no place"}, "needs {question} in exactly one place"),
         ({"template": "\ud800{question}"}, "half of a surrogate pair"),
         ({"stop": [1]}, "stop must be a text or a list of texts"),
+        ({"system": 1}, "system must be text, got 1"),
+        ({"chat": "yes"}, "chat_template must be true, false or options"),
         ({"few_shot": "x"}, "few_shot must be a list of problems"),
         ({"few_shot": [{"question": "1?"}]}, "few_shot 1: no answer"),
         ({"few_shot": [{"question": "1?", "answer": 1}]}, "few_shot 1: no 'solution' to show"),

@@ -69,6 +69,8 @@ def test_aliases_on_the_command_line_and_in_yaml(tmp_path: Path) -> None:
         (["--reuse", "false"], {"reuse": False}),
         (["--eval_temperatures", "0", "0.5"], {"eval_temperatures": (0.0, 0.5)}),
         (["--env_kwargs", '{"level": 3}'], {"env_kwargs": {"level": 3}}),
+        (["--chat_template"], {"chat_template": True}),
+        (["--chat_template", "none"], {"chat_template": None}),
         (["--max_new_tokens", "none"], {"max_new_tokens": None}),
         (["--max_grad_norm", "inf"], {"max_grad_norm": float("inf")}),
         (["--device", "cuda:1"], {"device": "cuda:1"}),
