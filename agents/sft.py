@@ -23,6 +23,7 @@ import torch
 from agents.core.checkpoint import load_weights, save_checkpoint
 from agents.core.command import run_training
 from agents.core.config import TrainingConfig
+from agents.core.distributed import all_sum, on_first, own_share, sum_gradients
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report
 from agents.core.interrupt import Interrupt
@@ -208,11 +209,12 @@ class SFT:
         packs = [[example] for example in range(len(prompts))]  # the examples of each row
         if self.config.packing:
             packs = pack(lengths, self.config.pack_length)
+        own = own_share(range(len(packs)))
         used = [sum(lengths[example] for example in examples) for examples in packs]
 
         def backward() -> float:
             loss_sum = 0.0
-            for rows in micro_batches(used, range(len(packs)), self.micro_batch_size.value):
+            for rows in micro_batches(used, own, self.micro_batch_size.value):
                 examples = [packs[row] for row in rows]
                 batch = packed(prompts, targets, examples, self.policy.device)
                 log_probs = self.policy(batch, 1.0).log_probs
@@ -228,8 +230,9 @@ class SFT:
         def undo() -> None:
             self.optimizer.zero_grad(set_to_none=True)
 
-        loss_sum = self.micro_batch_size.fitting(backward, undo)
-        parameters = self.policy.parameters()
+        loss_sum = float(all_sum(self.micro_batch_size.fitting(backward, undo)))
+        parameters = list(self.policy.parameters())
+        sum_gradients(parameters)
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm))
         self._step(norm)
         return loss_sum, norm, sum(map(len, targets))
@@ -279,7 +282,7 @@ class SFT:
         end = min(config.max_steps, begin + config.logging_steps)
         with report.phase("update", total=end - self.done) as phase:
             while self.done < end:
-                if interrupt.requested():
+                if interrupt.agree():
                     return False
                 loss, norm, tokens = self.step(self.done + 1)
                 self.window.append((loss, norm))
@@ -293,7 +296,7 @@ class SFT:
         iteration = self._rows_done() + 1
         if config.eval_every and iteration % config.eval_every == 0 and end < config.max_steps:
             self._evaluate(report, interrupt, f"iteration {iteration}")
-            if interrupt.requested():
+            if interrupt.agree():
                 return False
         losses, norms = zip(*self.window, strict=True)
         numbers = {"loss": float(np.mean(losses)), "grad_norm": norms[-1]}
@@ -321,7 +324,9 @@ class SFT:
             "optimizer": optimizer_state(self.optimizer, self.scheduler),
             "report": report.state(),
         }
-        self._saved = save_checkpoint(self.folder, self.done, self.policy, self.tokenizer, state)
+        self._saved = on_first(
+            lambda: save_checkpoint(self.folder, self.done, self.policy, self.tokenizer, state)
+        )
         return self._saved
 
 

@@ -19,11 +19,18 @@ from agents.core.checkpoint import load_weights, mark_best, save_checkpoint
 from agents.core.config import BaseConfig
 from agents.core.credit import Advantages, batch_of, sample_groups
 from agents.core.curriculum import curriculum_state, set_curriculum_state
+from agents.core.distributed import on_first
 from agents.core.envs import ProblemCursor, check_lengths, make_env
 from agents.core.evaluation import evaluate_and_report, stoppable
-from agents.core.flags import command_line
 from agents.core.interrupt import Interrupt, Stopped
-from agents.core.iteration import Iteration, clocks, rollout_metrics, sample_of, save_offending
+from agents.core.iteration import (
+    Iteration,
+    clocks,
+    next_command,
+    rollout_metrics,
+    sample_of,
+    with_answers,
+)
 from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support
 from agents.core.policy import Policy
@@ -226,24 +233,15 @@ class Agent(ABC):
             due = config.save_every > 0 and self.done % config.save_every == 0
             if (due or self._improved) and self.done < config.iterations:
                 self.save(report.state())
-        folder = self._saved or self.save(
-            report.state()
-        )  # before the evaluation: nothing may be lost
+        # Before the evaluation: nothing may be lost.
+        folder = self._saved or self.save(report.state())
         if self.done == config.iterations and not report.evaluated("after"):
             self._evaluate(report, interrupt, "after")
             if self._improved:
-                mark_best(folder)
-        extra: dict[str, Any] = {
-            "interrupted": interrupt.requested(),
-            "num_tokens": self.num_tokens,
-        }
-        again = f"{command_line()} --resume {self.folder}"
-        further = (
-            f"{command_line()} --config {self.folder / 'config.yaml'} "
-            f"--model {folder} --output_dir {self.folder}-more"
-        )
-        extra["next"] = [again if interrupt.requested() else further]
-        report.summary({"env": config.env, "checkpoint": str(folder), **extra})
+                on_first(lambda: mark_best(folder))
+        ended = {"interrupted": interrupt.requested(), "num_tokens": self.num_tokens}
+        commands = [next_command(self.folder, folder, interrupt.requested())]
+        report.summary({"env": config.env, "checkpoint": str(folder), "next": commands, **ended})
 
     def _iterate(self, report: Reporter, interrupt: Interrupt) -> bool:
         """One round, or what is left of it; False if a signal ended it before its log."""
@@ -258,16 +256,15 @@ class Agent(ABC):
         rows = len(current.batch)
         with report.phase("update", total=rows * config.updates_per_batch) as phase:
             try:
-                updated = self.update(current.batch, number, phase.advance, interrupt.requested)
+                updated = self.update(current.batch, number, phase.advance, interrupt.agree)
             except Diverged as error:
-                saved = save_offending(self.folder, current.batch, error.rows, self.env.tokenizer)
-                raise Diverged(f"{error} The last answers are in {saved}.", error.rows) from error
+                raise with_answers(error, self.folder, current.batch, self.env) from error
         self.engine.sync_weights(self.policy.model)
         current.spend(started)  # without the evaluation
         self._improved = False
         if config.eval_every > 0 and number % config.eval_every == 0 and number < config.iterations:
             self._evaluate(report, interrupt, f"iteration {number}")
-        if interrupt.requested():
+        if interrupt.agree():
             return False
         self.done, self.num_tokens = number, self.num_tokens + current.num_tokens
         # What is known before the update stands first, and wins where both have a number.
@@ -284,12 +281,14 @@ class Agent(ABC):
     def _begin(self, number: int, report: Reporter, interrupt: Interrupt) -> Iteration:
         """Samples and values the answers of an iteration; raises Stopped after a signal."""
         config, started = self.config, clocks()
+        interrupt.agree()
         interrupt.check()
         answers = config.num_prompts * config.num_generations
         with report.phase("rollout", total=answers) as phase:
             trajectories = self.collect(number, stoppable(phase, interrupt))
         with report.phase("values") as phase:
             credit = self.advantages(trajectories, number, stoppable(phase, interrupt))
+        interrupt.agree()
         interrupt.check()
         rows = [*trajectories, *credit.rollouts]
         batch = batch_of(rows, [*credit.tokens, *credit.rollout_tokens], config)
@@ -322,6 +321,10 @@ class Agent(ABC):
         Args:
             report: The reporter's state.
         """
+        self._saved = on_first(lambda: self._write(report))
+        return self._saved
+
+    def _write(self, report: Mapping[str, Any]) -> Path:
         state = {
             "agent": self.name,
             "seed": self.config.seed,
@@ -332,7 +335,7 @@ class Agent(ABC):
             "memory": self.memory(),
             "report": report,
         }
-        self._saved = save_checkpoint(
+        folder = save_checkpoint(
             self.folder,
             self.done,
             self.policy,
@@ -343,5 +346,5 @@ class Agent(ABC):
             part=self._current is not None,
         )
         if self._improved:
-            mark_best(self._saved)
-        return self._saved
+            mark_best(folder)
+        return folder

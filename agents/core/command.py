@@ -12,6 +12,7 @@ import torch
 
 from agents.core.checkpoint import load_checkpoint
 from agents.core.config import TrainingConfig, command_errors
+from agents.core.distributed import joined, on_first, rank, world_size
 from agents.core.interrupt import Interrupt
 from agents.core.loading import TINY
 from agents.core.lock import RunLock
@@ -75,14 +76,17 @@ def run_training(
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
     name = trainer_class.name
-    with ExitStack() as held:
+    with joined(), ExitStack() as held:
         with command_errors():
-            begun = launch(name, config_class, argv, tiny=tiny, description=description)
+            begun = on_first(
+                lambda: launch(name, config_class, argv, tiny=tiny, description=description)
+            )
             config, folder = begun.config, begun.folder
             if begun.finished:
-                sys.stderr.write(f"{folder} is finished: nothing to do\n")
+                if rank() == 0:
+                    sys.stderr.write(f"{folder} is finished: nothing to do\n")
                 return 0
-            held.enter_context(RunLock(folder))
+            on_first(lambda: _hold(folder, held))
             if config.threads:
                 torch.set_num_threads(config.threads)
             state = None if begun.checkpoint is None else load_checkpoint(begun.checkpoint)
@@ -90,15 +94,18 @@ def run_training(
                 trainer = _built(trainer_class, config, folder)
             except BaseException:
                 held.close()
-                with suppress(OSError):
-                    folder.rmdir()  # nothing was run: leave no empty folder behind
+                if rank() == 0:
+                    with suppress(OSError):
+                        folder.rmdir()  # nothing was run: leave no empty folder behind
                 raise
             if state is not None and begun.checkpoint is not None:
                 trainer.load_state(state, begun.checkpoint)
-            first = rewind(folder, state, begun.checkpoint)
+            first = on_first(lambda: rewind(folder, state, begun.checkpoint))
         with Interrupt() as interrupt:
             try:
-                with Reporter(folder, config, agent=name, first_iteration=first) as report:
+                with Reporter(
+                    folder, config, agent=name, first_iteration=first, writes=rank() == 0
+                ) as report:
                     if state is not None:
                         report.load_state(state["report"])
                     report.header(_about(config, trainer, begun.checkpoint))
@@ -110,6 +117,10 @@ def run_training(
                 sys.stderr.write(f"error: {error}\n")
                 return 1
         return interrupt.status
+
+
+def _hold(folder: Path, held: ExitStack) -> None:
+    held.enter_context(RunLock(folder))
 
 
 def _built(trainer_class: TrainerClass, config: TrainingConfig, folder: Path) -> Trainer:
@@ -133,6 +144,8 @@ def _about(config: TrainingConfig, trainer: Trainer, checkpoint: Path | None) ->
         about["model"] = f"new, {policy.num_parameters:,} parameters"
     elif config.model in (None, TINY) and config.env.rpartition(":")[2] != "MathReason-v0":
         about["note"] = "the embedded policy knows MathReason-v0 only; --model names another"
+    if world_size() > 1:
+        about["processes"] = str(world_size())
     if checkpoint is not None:
         about["resumed"] = f"from {checkpoint}"
     return about

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
-from agents.core.distributed import all_sum, minibatches, sum_gradients
+from agents.core.distributed import all_gathered, all_sum, minibatches, own_share, sum_gradients
 from agents.core.losses import masked_sum, value_losses
 from agents.core.micro import MicroBatchSize, micro_batches
 from agents.core.objective import Batch, padded
@@ -197,17 +197,18 @@ class CriticTrainer:
 
     def values(self, batch: Batch) -> list[FloatArray]:
         """Returns V before each token of every answer, each [T_i]."""
-        result: list[FloatArray] = [np.zeros(0)] * len(batch)
+        own = own_share(range(len(batch)))
+        result: dict[int, FloatArray] = {}
 
         def passes() -> None:
-            for rows in self._micro_batches(batch, range(len(batch))):
+            for rows in self._micro_batches(batch, own):
                 values = self.critic(self._sequences(batch, rows)).double().cpu().numpy()
                 for place, row in enumerate(rows):
                     result[row] = values[place, : len(batch.responses[row])]
 
         with torch.no_grad():
             self.micro_batch_size.fitting(passes, lambda: None)
-        return result
+        return all_gathered([result[row] for row in own])
 
     def update(
         self,
@@ -263,11 +264,12 @@ class CriticTrainer:
 
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
         """Adds the gradient of the mean loss over a minibatch's tokens; returns that loss."""
-        weight = 1 / float(all_sum(sum(len(batch.responses[row]) for row in rows)))
+        weight = 1 / sum(len(batch.responses[row]) for row in rows)
+        own = own_share(rows)
 
         def backward() -> float:
             total = 0.0
-            for micro in self._micro_batches(batch, rows):
+            for micro in self._micro_batches(batch, own):
                 sequences = self._sequences(batch, micro)
                 values = self.critic(sequences)
                 old, returns = (

@@ -1,13 +1,18 @@
-"""Shares of, and sums over, the processes of ``torch.distributed``; one process sends nothing.
+"""The processes of ``torch.distributed``: shares of the work, sums and lists over all of it.
 
-A launcher (``accelerate launch``, ``torchrun``) starts the processes, and who calls us initialises
-the process group, gloo or nccl. Every process must call these functions in the same order.
+Every process runs the same program on the same data and takes the same decisions. What is costly,
+sampling and passes of the model, is shared out, and the results are gathered; so the numbers do not
+depend on how many processes there are. A launcher (``accelerate launch``, ``torchrun``) starts
+them, and ``joined`` makes the process group, gloo or nccl. Every process must call these functions
+in the same order. One process sends nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +23,26 @@ from torch import nn
 from agents.core.advantages import FloatArray
 from agents.core.config import BaseConfig
 
+_Item = TypeVar("_Item")
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Makes this process one of those that a launcher started; nothing without a launcher.
+
+    Accelerate picks device and backend, from what ``accelerate launch`` or ``torchrun`` say.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or world_size() > 1:
+        yield
+        return
+    from accelerate import PartialState  # type: ignore[import-untyped]
+
+    state = PartialState()
+    try:
+        yield
+    finally:
+        state.destroy_process_group()
+
 
 def world_size() -> int:
     """Returns the number of processes; 1 where ``torch.distributed`` is not initialised.
@@ -26,6 +51,66 @@ def world_size() -> int:
     1
     """
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Returns the number of this process, from 0; the first one alone writes.
+
+    >>> rank()
+    0
+    """
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+def own_share(items: Sequence[_Item]) -> list[_Item]:
+    """Returns the part of some items that this process works on: consecutive ones.
+
+    >>> own_share([3, 5, 6])
+    [3, 5, 6]
+    """
+    size, number = world_size(), rank()
+    return list(items[len(items) * number // size : len(items) * (number + 1) // size])
+
+
+def all_gathered(items: list[_Item]) -> list[_Item]:
+    """Returns the items of all processes, those of the first one first.
+
+    >>> all_gathered([1, 2])
+    [1, 2]
+    """
+    if world_size() == 1:
+        return items
+    lists: list[list[_Item]] = [[] for _ in range(world_size())]
+    dist.all_gather_object(lists, items)
+    return [item for found in lists for item in found]
+
+
+def on_first(action: Callable[[], _Item]) -> _Item:
+    """Returns what an action of the first process returns; the others wait for it.
+
+    Raises:
+        SystemExit: On the others, if it fails on the first one, which raises its own error.
+
+    >>> on_first(lambda: 3)
+    3
+    """
+    if world_size() == 1:
+        return action()
+    error: BaseException | None = None
+    found: list[tuple[int | None, _Item | None]] = [(None, None)]
+    if rank() == 0:
+        try:
+            found = [(None, action())]
+        except BaseException as caught:
+            code = caught.code if isinstance(caught, SystemExit) else 1
+            error, found = caught, [(code if isinstance(code, int) else 1, None)]
+    dist.broadcast_object_list(found, src=0)
+    if error is not None:
+        raise error
+    status, result = found[0]
+    if status is not None:
+        raise SystemExit(status)
+    return result  # type: ignore[return-value]  # the action's own, where there is no status
 
 
 def all_sum(numbers: ArrayLike) -> FloatArray:
@@ -69,20 +154,14 @@ def minibatches(
 ) -> list[list[int]]:
     """Shuffles rows and cuts them into minibatches, once for each pass over them.
 
-    All processes get equally many, each its part in proportion to its rows: a minibatch of them all
-    may miss ``config.minibatch_size`` by a few rows where shares are uneven.
-
     >>> config = BaseConfig(minibatch_size=2, updates_per_batch=1)
     >>> [len(part) for part in minibatches([3, 5, 6], np.random.default_rng(0), config)]
     [2, 1]
     """
-    total, size = int(all_sum(len(rows))), config.minibatch_size
-    result = []
+    size, result = config.minibatch_size, []
     for _ in range(config.updates_per_batch):
         order = [rows[place] for place in rng.permutation(len(rows))]
-        ends = [min(start, total) for start in range(0, total + size, size)]
-        cuts = [round(len(order) * end / total) for end in ends] if total else []
-        result += [order[start:end] for start, end in pairwise(cuts)]
+        result += [order[start : start + size] for start in range(0, len(order), size)]
     return result
 
 

@@ -100,7 +100,7 @@ def evaluate_and_report(
         interrupt: Knows of Ctrl-C.
         label: "before", "after" or for example "iteration 20".
     """
-    if env is None or interrupt.requested():
+    if env is None or interrupt.agree():
         return {}
     answers = [1 if t == 0 else config.eval_samples for t in config.eval_temperatures]
     with (

@@ -8,6 +8,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from agents.core.distributed import all_max, world_size
+
 
 class Stopped(Exception):
     """Raised inside a phase that can be given up: an evaluation, a rollout."""
@@ -22,17 +24,25 @@ class Interrupt:
 
     def __init__(self) -> None:
         """Starts with the flag down."""
-        self._signal: int | None = None
+        self._signal: int | None = None  # of this process, or what all agreed on
+        self._agreed: int | None = None
         self._before: dict[int, Any] = {}
 
     def requested(self) -> bool:
-        """Returns whether a signal came."""
-        return self._signal is not None
+        """Returns whether a signal came; of several processes, whether they have agreed on it."""
+        return (self._signal if world_size() == 1 else self._agreed) is not None
+
+    def agree(self) -> bool:
+        """Returns whether a signal came to any process; all must call it at the same place."""
+        if world_size() > 1:
+            self._agreed = int(all_max(self._signal or 0)) or None
+        return self.requested()
 
     @property
     def status(self) -> int:
         """Exit status of the process, as a shell's: 130 after SIGINT, 143 after SIGTERM, else 0."""
-        return 0 if self._signal is None else 128 + self._signal
+        number = self._signal or self._agreed
+        return 0 if number is None else 128 + number
 
     def check(self) -> None:
         """Raises Stopped if a signal came."""

@@ -14,10 +14,13 @@ import numpy as np
 
 from agents.core.credit import Advantages, zero_spread_groups
 from agents.core.disk import write_atomically
+from agents.core.distributed import on_first
 from agents.core.evaluation import success_of
+from agents.core.flags import command_line
 from agents.core.objective import Batch
 from agents.core.records import Sample
 from agents.core.rollout import Trajectory
+from agents.core.update_log import Diverged
 from lang_env.tokenizers import Tokenizer
 
 
@@ -71,6 +74,20 @@ class Iteration:
 def clocks() -> tuple[float, float]:
     """Returns wall-clock and CPU seconds, of which differences count."""
     return time.perf_counter(), time.process_time()
+
+
+def next_command(folder: Path, checkpoint: Path, stopped: bool) -> str:
+    """Returns what to type next: to go on with a stopped run, or to train its policy further.
+
+    Args:
+        folder: The run's.
+        checkpoint: Its newest.
+        stopped: Whether a signal ended the run.
+    """
+    if stopped:
+        return f"{command_line()} --resume {folder}"
+    config = folder / "config.yaml"
+    return f"{command_line()} --config {config} --model {checkpoint} --output_dir {folder}-more"
 
 
 def sample_of(trajectories: Sequence[Trajectory], credit: Advantages, env: Any) -> Sample:
@@ -133,6 +150,12 @@ def rollout_metrics(trajectories: Sequence[Trajectory], group: int) -> dict[str,
         "completions/clipped_ratio": float(np.mean([t.truncated for t in trajectories])),
         "grades/undecided_ratio": float(np.mean(undecided)),
     }
+
+
+def with_answers(error: Diverged, folder: Path, batch: Batch, env: Any) -> Diverged:
+    """Returns the error with where its answers are, after saving them."""
+    saved = on_first(lambda: save_offending(folder, batch, error.rows, env.tokenizer))
+    return Diverged(f"{error} The last answers are in {saved}.", error.rows)
 
 
 def save_offending(folder: Path, batch: Batch, rows: Sequence[int], tokenizer: Tokenizer) -> Path:

@@ -29,8 +29,8 @@ from agents.core.live import LiveView
 from agents.core.loggers import WRITES_EVENTS
 from agents.core.options import Options
 from agents.core.records import Interval, PhaseClock, Sample, accuracy_interval
-from agents.core.run_folder import RunFiles, prepare_run_folder
-from agents.core.views import PhaseState, PlainView, Summary, View
+from agents.core.run_folder import NoFiles, RunFiles, prepare_run_folder
+from agents.core.views import Nowhere, PhaseState, PlainView, Summary, View
 
 __all__ = ["Interval", "Reporter", "Sample", "accuracy_interval", "prepare_run_folder"]
 
@@ -71,6 +71,7 @@ class Reporter:
         console: Console | None = None,
         plain: bool | None = None,
         first_iteration: int = 1,
+        writes: bool = True,
     ) -> None:
         """Prepares a reporter; files are opened on entry.
 
@@ -82,6 +83,7 @@ class Reporter:
             plain: Plain lines instead of the live view; None: as the config says, and always
                 where the output is not a terminal.
             first_iteration: 1, or the one after the checkpoint that a run goes on from.
+            writes: False: neither files nor a view, for all but the first of several processes.
         """
         self.clock = PhaseClock()
         self._folder, self._config, self._agent = Path(run_dir), config, agent
@@ -95,15 +97,18 @@ class Reporter:
         console = console or Console(force_terminal=sys.stdout.isatty())
         wants_plain = getattr(config, "plain", False) if plain is None else plain
         self._view: View
-        if wants_plain or not console.is_terminal or console.is_dumb_terminal:
+        self._writes = writes
+        if not writes:
+            self._view = Nowhere()
+        elif wants_plain or not console.is_terminal or console.is_dumb_terminal:
             self._view = PlainView(console.file, self._iterations)
         else:
             self._view = LiveView(console, self._iterations)
-        self._files: RunFiles | None = None
+        self._files: RunFiles | NoFiles | None = None
 
     def __enter__(self) -> Self:
         """Writes ``config.yaml`` and opens the run's files."""
-        self._files = RunFiles(self._folder, self._config)
+        self._files = RunFiles(self._folder, self._config) if self._writes else NoFiles()
         self._started = (time.perf_counter(), time.process_time())
         return self
 
@@ -151,7 +156,7 @@ class Reporter:
         )
 
     @property
-    def _open_files(self) -> RunFiles:
+    def _open_files(self) -> RunFiles | NoFiles:
         if self._files is None:
             raise RuntimeError("the reporter is not open: use `with Reporter(...) as report:`")
         return self._files

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.core.distributed import all_gathered, own_share, world_size
 from agents.core.streams import stream_key
 from agents.engines.base import (
     Completion,
@@ -139,6 +140,9 @@ class Sampler:
     ) -> list[list[Trajectory]]:
         """Returns answers from each start, played to their end.
 
+        Several processes share the starts out (all of a slot to one, if ``shared``) and have all
+        answers in the end.
+
         Args:
             starts: States; no two may be the same state of the same slot, or their random streams
                 would be the same.
@@ -152,7 +156,41 @@ class Sampler:
         Raises:
             RuntimeError: The environment ended elsewhere than the engine stopped.
         """
-        counts = [n] * len(starts) if isinstance(n, int) else n
+        counts = [n] * len(starts) if isinstance(n, int) else list(n)
+        slots = own_share(list(dict.fromkeys(start.slot for start in starts)))
+        places = range(len(starts))
+        own = [p for p in places if starts[p].slot in slots] if shared else own_share(places)
+        groups = self._sample_here(
+            [starts[place] for place in own],
+            [counts[place] for place in own],
+            iteration=iteration,
+            purpose=purpose,
+            shared=shared,
+            progress=progress,
+        )
+        if world_size() == 1:
+            return groups
+        found = dict(all_gathered(list(zip(own, groups, strict=True))))
+        for place, start in enumerate(starts):
+            for trajectory in found[place]:
+                trajectory.start = start
+            if place not in own:
+                tokens = sum(len(trajectory.response) for trajectory in found[place])
+                progress(len(found[place]), tokens)
+        return [found[place] for place in places]
+
+    def _sample_here(
+        self,
+        starts: Sequence[Start],
+        counts: Sequence[int],
+        *,
+        iteration: int,
+        purpose: str,
+        shared: bool,
+        progress: Progress,
+    ) -> list[list[Trajectory]]:
+        if not starts:
+            return []
         sampling = SamplingParams(
             temperature=self.temperature,
             top_p=self.top_p,

@@ -148,6 +148,25 @@ class RunFiles:
         self._logger.close()
 
 
+class NoFiles:
+    """What another process than the first one writes: nothing."""
+
+    def metrics(self, iteration: int, metrics: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def sample(self, iteration: int, sample: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def scalars(self, iteration: int, values: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def summary(self, summary: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
 def plain_value(value: Any) -> Any:
     """Returns ``value`` as strict JSON can hold it: NaN and infinities become None.
 

@@ -1,11 +1,10 @@
 """One iteration's gradient steps: minibatches, micro-batches, AdamW.
 
-Where ``torch.distributed`` is initialised, every process calls ``Updater.update`` with its own
-share of the answers, which may be uneven or empty, and with equal weights. Counts, whitening sums,
-gradients and metrics are summed over the processes, so that the update is that of one process with
-all the answers; ``minibatch_size`` is that of all processes together. ``CriticTrainer`` does the
-same. The model is not wrapped in DistributedDataParallel, which would average the gradients once
-more. Rollouts, values, evaluation and the commands know one process only.
+Where ``torch.distributed`` is initialised, every process calls ``Updater.update`` with all the
+answers and equal weights, and passes its share of each minibatch through the model. Counts,
+gradients and metrics are summed over the processes, so that the update is that of one process;
+``CriticTrainer`` does the same. The model is not wrapped in DistributedDataParallel, which would
+average the gradients once more.
 """
 
 from __future__ import annotations
@@ -20,7 +19,14 @@ import torch
 
 from agents.core.advantages import FloatArray, whiten
 from agents.core.config import BaseConfig
-from agents.core.distributed import all_sum, minibatches, sum_gradients
+from agents.core.distributed import (
+    all_gathered,
+    all_sum,
+    minibatches,
+    own_share,
+    sum_gradients,
+    world_size,
+)
 from agents.core.losses import clamped, kl_estimate
 from agents.core.micro import MicroBatchSize, micro_batches
 from agents.core.objective import Batch, Constants, Objective, ValueTerm
@@ -135,9 +141,9 @@ class Updater:
         """Trains on one iteration's answers; goes on where a checkpoint left off.
 
         Args:
-            batch: The answers, or this process's share of them.
-            rng: Shuffles them before each pass.
-            progress: Called with this process's (answers, tokens) after each minibatch.
+            batch: The answers, the same on every process.
+            rng: Shuffles them before each pass, alike on every process.
+            progress: Called with (answers, tokens) after each minibatch.
             stop: Asked before each minibatch; True on any process ends the update there.
 
         Returns:
@@ -162,6 +168,7 @@ class Updater:
                 break
             if progress is not None:
                 progress(len(minibatch), sum(len(batch.responses[row]) for row in minibatch))
+        pending.seen = _from_all(pending.seen)
         trainer = pending.constants.old_plain or pending.seen
         metrics = pending.log.metrics() | engine_gap(batch.engine_log_probs, trainer)
         if self.micro_batch_size.value < self.config.micro_batch_size:
@@ -223,7 +230,7 @@ class Updater:
         """Returns the advantages with those of ``rows`` whitened, of what counts in the loss."""
         result = list(advantages)
         counted = [row for row in rows if batch.in_policy_loss[row]]
-        arrays = whiten([advantages[row] for row in counted], self.config.whiten, all_sum)
+        arrays = whiten([advantages[row] for row in counted], self.config.whiten)
         for row, array in zip(counted, arrays, strict=True):
             result[row] = array
         return result
@@ -234,12 +241,13 @@ class Updater:
         if config.whiten_scope == "minibatch":
             whitened = self._whitened(batch, rows, constants.advantages)
             constants = replace(constants, advantages=whitened)
+        own = own_share(rows)
         objective = Objective(
-            batch, rows, constants, config, has_kl=self.has_kl, budget=self.budget, value=self.value
+            batch, own, constants, config, has_kl=self.has_kl, budget=self.budget, value=self.value
         )
 
         def backward() -> None:
-            for micro in self._micro_batches(batch, rows):
+            for micro in self._micro_batches(batch, own):
                 sequences = self._sequences(batch, micro)
                 stats = self.policy(sequences, config.temperature, self._extras)
                 loss = objective.loss(micro, stats, sequences.mask)
@@ -288,10 +296,11 @@ class Updater:
         pick: Callable[[TokenStats], torch.Tensor],
     ) -> list[FloatArray]:
         """Returns a quantity of every answer without gradient, each [..., T_i]."""
-        result: list[FloatArray] = [np.zeros(0)] * len(batch)
+        own = own_share(range(len(batch)))
+        result: dict[int, FloatArray] = {}
 
         def passes() -> None:
-            for rows in self._micro_batches(batch, range(len(batch))):
+            for rows in self._micro_batches(batch, own):
                 stats = policy(self._sequences(batch, rows), self.config.temperature, extras)
                 array = pick(stats).double().cpu().numpy()
                 for place, row in enumerate(rows):
@@ -299,7 +308,7 @@ class Updater:
 
         with torch.no_grad():
             self.micro_batch_size.fitting(passes, lambda: None)
-        return result
+        return all_gathered([result[row] for row in own])
 
     def _see(self, pending: Pending, batch: Batch, rows: Sequence[int], stats: TokenStats) -> None:
         """Keeps the log-probabilities of the only pass, to compare them with the engine's."""
@@ -317,6 +326,15 @@ class Updater:
             [batch.responses[row] for row in rows],
             self.policy.device,
         )
+
+
+def _from_all(rows: list[FloatArray | None]) -> list[FloatArray | None]:
+    """Returns rows of which each process knows some, with what the others know."""
+    if world_size() > 1:
+        known = [(place, row) for place, row in enumerate(rows) if row is not None]
+        found = dict(all_gathered(known))
+        return [found.get(place) for place in range(len(rows))]
+    return rows
 
 
 def _log_probs_and_mass(stats: TokenStats) -> torch.Tensor:

@@ -219,6 +219,31 @@ class Pace:
         return max(whole - (time.perf_counter() - self._ended), whole - mean, 0.0)
 
 
+class Nowhere:
+    """Shows nothing."""
+
+    def header(self, title: str, info: Mapping[str, str]) -> None:
+        """Does nothing."""
+
+    def phase(self, state: PhaseState, iteration: int) -> None:
+        """Does nothing."""
+
+    def iteration(self, iteration: int, metrics: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def sample(self, sample: Sample, iteration: int) -> None:
+        """Does nothing."""
+
+    def evaluation(self, label: str, results: Mapping[str, Interval]) -> None:
+        """Does nothing."""
+
+    def summary(self, summary: Summary) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
 class PlainView:
     """One line per iteration, without escape codes and of any width: for logs and pipes."""
 
