@@ -245,14 +245,14 @@ class Agent(ABC):
 
     def _iterate(self, report: Reporter, interrupt: Interrupt) -> bool:
         """One round, or what is left of it; False if a signal ended it before its log."""
-        config, number, started = self.config, self.done + 1, clocks()
+        config, number = self.config, self.done + 1
         before = copy.deepcopy(self.memory())
         try:
             current = self._current or self._begin(number, report, interrupt)
         except Stopped:
             self.load_memory(before)  # the iteration does not count
             return False
-        self._current, self._saved = current, None
+        self._current, self._saved, started = current, None, clocks()
         rows = len(current.batch)
         with report.phase("update", total=rows * config.updates_per_batch) as phase:
             try:

@@ -74,16 +74,21 @@ def test_the_time_of_a_step_is_without_evaluation(tmp_path, monkeypatch):
     now = [0.0]
     evaluate = agent_module.evaluate_and_report
 
-    def slow(*arguments):
-        now[0] += 1000.0
-        return evaluate(*arguments)
+    def passing(function, seconds):
+        def slow(*arguments):
+            now[0] += seconds
+            return function(*arguments)
 
-    monkeypatch.setattr(agent_module, "clocks", lambda: (now[0], now[0]))
-    monkeypatch.setattr(iteration_module, "clocks", lambda: (now[0] + 1.0, now[0] + 2.0))
-    monkeypatch.setattr(agent_module, "evaluate_and_report", slow)
+        return slow
+
+    for module in (agent_module, iteration_module):
+        monkeypatch.setattr(module, "clocks", lambda: (now[0], 2 * now[0]))
+    monkeypatch.setattr(VinePPO, "collect", passing(VinePPO.collect, 3.0))
+    monkeypatch.setattr(VinePPO, "update", passing(VinePPO.update, 40.0))
+    monkeypatch.setattr(agent_module, "evaluate_and_report", passing(evaluate, 1000.0))
     assert main([*SMALL, "--eval_every", "1", "--output_dir", str(tmp_path / "run")]) == 0
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    assert [(line["step_time"], line["step_cpu_seconds"]) for line in lines] == [(2.0, 4.0)] * 2
+    assert [(line["step_time"], line["step_cpu_seconds"]) for line in lines] == [(43.0, 86.0)] * 2
 
 
 def test_the_same_seed_gives_the_same_numbers(finished_run, tmp_path):
