@@ -122,6 +122,9 @@ def _figure(found: Sequence[dict[str, Any]]) -> Figure:
         label(right, "Entropy of the policy", "depth", "nats a token", legend=False)
         for ax in (middle, right):
             ax.set_ylim(bottom=0.0)
+        if several:  # room for it above the curves
+            middle.set_ylim(top=1.5 * middle.get_ylim()[1])
+            middle.legend(ncols=2, fontsize=7, frameon=False, loc="upper right")
     return figure
 
 
