@@ -76,6 +76,9 @@ def test_an_iteration_that_is_given_up_leaves_no_trace(tmp_path, monkeypatch):
             pass
 
     class Interrupted:
+        def agree(self):
+            return False
+
         def check(self):
             pass
 
