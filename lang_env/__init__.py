@@ -48,6 +48,15 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
         "max_prompt_tokens": 4608,
         "max_new_tokens": 1024,
     },
+    "OlympiadBench-v0": {
+        "problems": "olympiadbench",
+        "split": "test",
+        "prompt": "math",
+        "grader": "math",
+        "segmenter": "sentences",
+        "max_prompt_tokens": 4608,
+        "max_new_tokens": 1024,
+    },
 }
 """Our ids and their default options; each can be overridden in ``gym.make``."""
 

@@ -23,6 +23,7 @@ SOURCES = {
     "linear": "lang_env.sources.procedural:linear",
     "math": "lang_env.sources.math:math",
     "math500": "lang_env.sources.math:math500",
+    "olympiadbench": "lang_env.sources.olympiad:olympiadbench",
     "programs": "lang_env.sources.procedural:programs",
     "remainders": "lang_env.sources.procedural:remainders",
     "sequences": "lang_env.sources.procedural:sequences",
