@@ -143,6 +143,9 @@ PROMPTS = {
     "plain": "lang_env.prompts:PLAIN",
     "gsm8k": "lang_env.prompts:GSM8K",
     "math": "lang_env.prompts:MATH",
+    "word_chat": "lang_env.chat_prompts:WORD_CHAT",
+    "gsm8k_chat": "lang_env.chat_prompts:GSM8K_CHAT",
+    "math_chat": "lang_env.chat_prompts:MATH_CHAT",
 }
 """Short names of the templates, each with the object that it stands for."""
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from graders import Verdict, get_grader
 from lang_env import Problem
 from lang_env.prompts import PROMPTS, PromptTemplate, get_prompt, with_bos
 from lang_env.tokenizers import load_tokenizer
@@ -28,6 +29,16 @@ def test_the_papers_template(name):
 def test_every_name_is_its_template():
     for name in PROMPTS:
         assert get_prompt(name).name == name
+
+
+def test_the_word_problems_shown_are_solved_in_the_format_that_is_graded():
+    template = get_prompt("word_chat")
+    grade = get_grader("gsm8k")
+    assert template.is_chat and len(template.few_shot) == 2
+    for problem in template.few_shot:
+        assert grade(template.target(problem), problem.answer).verdict == Verdict.CORRECT
+    asked = [message["role"] for message in template.messages(PROBLEM)]
+    assert asked == ["user", "assistant", "user", "assistant", "user"]
 
 
 def test_few_shot_examples_come_first():
