@@ -272,7 +272,7 @@ class SFT:
         saved = self._saved or self._save(report)
         if self.done == config.max_steps and not report.evaluated("after"):
             self._evaluate(report, interrupt, "after")
-        extra = {"interrupted": interrupt.requested(), "num_tokens": self.num_tokens}
+        extra = {"interrupted": interrupt.agree(), "num_tokens": self.num_tokens}
         report.summary({"env": config.env, "checkpoint": str(saved), **extra})
 
     def _log_window(self, report: Reporter, interrupt: Interrupt) -> bool:

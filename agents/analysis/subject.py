@@ -14,8 +14,9 @@ from agents.core.envs import ProblemCursor, make_env, valid_indices
 from agents.core.loading import TINY, load_policy
 from agents.core.loss_config import LossConfig
 from agents.core.options import check, default_of, field_of, option
+from agents.core.overlong import OverlongPenalty
 from agents.core.policy import Policy
-from agents.core.rollout import OverlongPenalty, Sampler, Start
+from agents.core.rollout import Sampler, Start
 from agents.engines.base import make_engine
 
 _FROM_RUN = {"env", "env_kwargs", *ENV_FLAGS, "dtype", "temperature", "top_p"}

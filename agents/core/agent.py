@@ -33,9 +33,10 @@ from agents.core.iteration import (
 )
 from agents.core.loading import load_policy, prepared
 from agents.core.loss_config import check_support
+from agents.core.overlong import OverlongPenalty
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
-from agents.core.rollout import OverlongPenalty, Sampler, Trajectory, mark_states
+from agents.core.rollout import Sampler, Trajectory, mark_states
 from agents.core.streams import generator
 from agents.core.update import Batch, Updater
 from agents.core.update_log import Diverged, TrainerState
@@ -239,7 +240,7 @@ class Agent(ABC):
             self._evaluate(report, interrupt, "after")
             if self._improved:
                 on_first(lambda: mark_best(folder))
-        ended = {"interrupted": interrupt.requested(), "num_tokens": self.num_tokens}
+        ended = {"interrupted": interrupt.agree(), "num_tokens": self.num_tokens}
         commands = [next_command(self.folder, folder, interrupt.requested())]
         report.summary({"env": config.env, "checkpoint": str(folder), "next": commands, **ended})
 
@@ -281,14 +282,12 @@ class Agent(ABC):
     def _begin(self, number: int, report: Reporter, interrupt: Interrupt) -> Iteration:
         """Samples and values the answers of an iteration; raises Stopped after a signal."""
         config, started = self.config, clocks()
-        interrupt.agree()
         interrupt.check()
         answers = config.num_prompts * config.num_generations
         with report.phase("rollout", total=answers) as phase:
             trajectories = self.collect(number, stoppable(phase, interrupt))
         with report.phase("values") as phase:
             credit = self.advantages(trajectories, number, stoppable(phase, interrupt))
-        interrupt.agree()
         interrupt.check()
         rows = [*trajectories, *credit.rollouts]
         batch = batch_of(rows, [*credit.tokens, *credit.rollout_tokens], config)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -60,6 +61,34 @@ def rank() -> int:
     0
     """
     return dist.get_rank() if world_size() > 1 else 0
+
+
+def blocks(costs: Sequence[float], parts: int, together: Sequence[int] = ()) -> list[range]:
+    """Cuts a sequence into consecutive blocks of about the same cost.
+
+    Args:
+        costs: Of each item, each >= 0.
+        parts: How many blocks; some may be empty.
+        together: A number of each item; neighbours of the same number stay in one block. Empty:
+            each item may stand alone.
+
+    >>> blocks([1, 1, 1, 1, 4], 2)
+    [range(0, 4), range(4, 5)]
+    >>> blocks([1, 1, 1, 1, 4], 2, [0, 0, 0, 1, 1])
+    [range(0, 3), range(3, 5)]
+    """
+    count = len(costs)
+    borders = [
+        place
+        for place in range(count + 1)
+        if place in (0, count) or not together or together[place] != together[place - 1]
+    ]
+    spent = [0.0, *accumulate(float(cost) for cost in costs)]
+    cuts = [0]
+    for part in range(1, parts):
+        target = spent[-1] * part / parts
+        cuts.append(min(borders, key=lambda border: (abs(spent[border] - target), border)))
+    return [range(begin, end) for begin, end in pairwise([*cuts, count])]
 
 
 def own_share(items: Sequence[_Item]) -> list[_Item]:

@@ -123,10 +123,14 @@ def evaluate_and_report(
 
 
 def stoppable(phase: Phase, interrupt: Interrupt) -> Progress:
-    """Returns what counts into a phase, and raises Stopped after Ctrl-C."""
+    """Returns what counts into a phase, and raises Stopped after Ctrl-C.
+
+    It asks this process alone: whoever samples makes the others stop as well.
+    """
 
     def advance(items: int, tokens: int) -> None:
-        interrupt.check()
+        if interrupt.came():
+            raise Stopped
         phase.advance(items, tokens=tokens)
 
     return advance

@@ -30,7 +30,11 @@ class Interrupt:
 
     def requested(self) -> bool:
         """Returns whether a signal came; of several processes, whether they have agreed on it."""
-        return (self._signal if world_size() == 1 else self._agreed) is not None
+        return self.came() if world_size() == 1 else self._agreed is not None
+
+    def came(self) -> bool:
+        """Returns whether a signal came to this process, whatever the others know."""
+        return self._signal is not None
 
     def agree(self) -> bool:
         """Returns whether a signal came to any process; all must call it at the same place."""
@@ -45,8 +49,8 @@ class Interrupt:
         return 0 if number is None else 128 + number
 
     def check(self) -> None:
-        """Raises Stopped if a signal came."""
-        if self.requested():
+        """Raises Stopped if a signal came to any process; all must call it at the same place."""
+        if self.agree():
             raise Stopped
 
     def __enter__(self) -> Self:

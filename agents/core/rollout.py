@@ -8,14 +8,16 @@ the engine believed is compared with it, and a difference is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.core.distributed import all_gathered, own_share, world_size
+from agents.core.distributed import all_gathered, blocks, rank, world_size
+from agents.core.interrupt import Stopped
+from agents.core.overlong import NO_PENALTY, OverlongPenalty
 from agents.core.streams import stream_key
 from agents.engines.base import (
     Completion,
@@ -46,31 +48,6 @@ class Start:
     slot: int
     problem_id: str
     written: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OverlongPenalty:
-    """DAPO's soft overlong punishment (arXiv 2503.14476, eq. 13): length costs near the budget.
-
-    It depends on what the whole episode has left, so that a rollout from a restored state pays what
-    the whole answer would.
-
-    Attributes:
-        buffer_len: The last tokens of the budget, in which it grows linearly; 0: there is none.
-        factor: What an answer pays that has spent its whole budget, in units of reward.
-
-    >>> [OverlongPenalty(4, 2.0).of(left) for left in (5, 4, 3, 0)]
-    [0.0, 0.0, -0.5, -2.0]
-    """
-
-    buffer_len: int = 0
-    factor: float = 1.0
-
-    def of(self, left: int) -> float:
-        """Returns the penalty, <= 0, of an answer that ends with ``left`` tokens to spare."""
-        if left >= self.buffer_len:
-            return 0.0
-        return (left - self.buffer_len) / self.buffer_len * self.factor
 
 
 @dataclass(slots=True)
@@ -122,7 +99,7 @@ class Sampler:
     temperature: float
     top_p: float = 1.0
     judging: Callable[[], AbstractContextManager[Any]] = nullcontext
-    overlong: OverlongPenalty = OverlongPenalty()
+    overlong: OverlongPenalty = NO_PENALTY
 
     def can_sweep(self) -> bool:
         """Returns whether the engine continues states of all depths in one sweep."""
@@ -140,8 +117,8 @@ class Sampler:
     ) -> list[list[Trajectory]]:
         """Returns answers from each start, played to their end.
 
-        Several processes share the starts out (all of a slot to one, if ``shared``) and have all
-        answers in the end.
+        Several processes share the starts out in blocks that may cost as many tokens (no slot in
+        two, if ``shared``), each with its own engine, and have all answers in the end.
 
         Args:
             starts: States; no two may be the same state of the same slot, or their random streams
@@ -151,39 +128,32 @@ class Sampler:
             purpose: Part of every random stream: "rollout", "value", "evaluation/greedy", ...
             shared: Whether an answer counts for every start of its slot that it passes through,
                 which then gets so many fewer; only where ``can_sweep`` says so.
-            progress: Called with (answers, tokens) as the engine finishes them.
+            progress: Called with (answers, tokens) as the engine finishes them, at the end with
+                those of the other processes.
 
         Raises:
             RuntimeError: The environment ended elsewhere than the engine stopped.
+            Stopped: ``progress`` raised it, on this process or another one.
         """
         counts = [n] * len(starts) if isinstance(n, int) else list(n)
-        slots = own_share(list(dict.fromkeys(start.slot for start in starts)))
-        places = range(len(starts))
-        own = [p for p in places if starts[p].slot in slots] if shared else own_share(places)
-        groups = self._sample_here(
-            [starts[place] for place in own],
-            [counts[place] for place in own],
-            iteration=iteration,
-            purpose=purpose,
-            shared=shared,
-            progress=progress,
-        )
         if world_size() == 1:
-            return groups
-        found = dict(all_gathered(list(zip(own, groups, strict=True))))
-        for place, start in enumerate(starts):
-            for trajectory in found[place]:
-                trajectory.start = start
-            if place not in own:
-                tokens = sum(len(trajectory.response) for trajectory in found[place])
-                progress(len(found[place]), tokens)
-        return [found[place] for place in places]
+            return self._sample_here(starts, counts, iteration, purpose, shared, progress)
+        costs = [start.budget * count for start, count in zip(starts, counts, strict=True)]
+        slots = [start.slot for start in starts] if shared else []
+        part = blocks(costs, world_size(), slots)[rank()]
+        own = slice(part.start, part.stop)
+        try:
+            found: list[_Group] | None = self._sample_here(
+                starts[own], counts[own], iteration, purpose, shared, progress
+            )
+        except Stopped:
+            found = None
+        return _of_all_processes(found, starts, own, progress)
 
     def _sample_here(
         self,
         starts: Sequence[Start],
         counts: Sequence[int],
-        *,
         iteration: int,
         purpose: str,
         shared: bool,
@@ -217,6 +187,41 @@ class Sampler:
     def _streams(self, start: Start, n: int, iteration: int, purpose: str) -> list[int]:
         base = stream_key(self.seed, iteration, start.slot, purpose, start.tokens)
         return [stream_key(base >> 1, ordinal) for ordinal in range(n)]
+
+
+_Group = list[Trajectory]
+_UNSENT = Start(None, [], 0, 0, "")  # stands for a start that every process knows
+
+
+def _of_all_processes(
+    own: list[_Group] | None, starts: Sequence[Start], place: slice, progress: Progress
+) -> list[_Group]:
+    """Returns the answers from all starts, in their order.
+
+    Args:
+        own: Those that this process sampled; None: it was stopped.
+        starts: All of them.
+        place: Where the own ones stand among them.
+        progress: Told of the others' answers.
+
+    Raises:
+        Stopped: A process was stopped.
+    """
+    sent: list[_Group | None] = [None]
+    if own is not None:
+        sent = [[replace(row, start=_UNSENT) for row in group] for group in own]
+    found = all_gathered(sent)
+    groups = [group for group in found if group is not None]
+    if own is None or len(groups) < len(found):
+        raise Stopped
+    groups[place] = own
+    for start, group in zip(starts, groups, strict=True):
+        for row in group:
+            row.start = start
+    others = [row for group in [*groups[: place.start], *groups[place.stop :]] for row in group]
+    with suppress(Stopped):  # of this process alone: too late for the others, who have gone on
+        progress(len(others), sum(len(row.response) for row in others))
+    return groups
 
 
 def start_of(env: Any, slot: int, *, seed: int | None = None, **options: Any) -> Start:

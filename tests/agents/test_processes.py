@@ -85,3 +85,37 @@ def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
 def test_mistakes_are_said_and_no_process_is_left(tmp_path):
     done = on_two("vineppo", "--learning_rat", "1", status=1)
     assert done.stderr.count("Did you mean '--learning_rate'?") == 1
+
+
+STOPPED = """
+import os, signal, sys
+from agents import vineppo
+from agents.core.reporting import Phase
+advance, count = Phase.advance, []
+def signalled(phase, items=1, tokens=0):
+    count.append(phase._name)
+    if os.environ["RANK"] == "1" and phase._name == "value":
+        os.kill(os.getpid(), signal.SIGTERM)
+    advance(phase, items, tokens)
+Phase.advance = signalled
+status = vineppo.main(sys.argv[1:])
+assert count[-1] == "value" if os.environ["RANK"] == "1" else "update" not in count, count
+sys.exit(status != 143)
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_stops_the_rollouts_of_all_and_two_go_on(tmp_path):
+    """Begun by one process, gone on with by two: stopped in the first values, and whole."""
+    expected_folder, folder = tmp_path / "whole", tmp_path / "run"
+    flags = {**EXACT, "iterations": 1, "eval_problems": 0}
+    assert run("vineppo", expected_folder, **flags) == 0
+    program = tmp_path / "stopped.py"
+    program.write_text(STOPPED)
+    arguments = [str(part) for part in command("vineppo", folder, **flags)]
+    launch = [*LAUNCH[:-1], str(program), *arguments]
+    done = subprocess.run(launch, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "summary.json").read_text())["interrupted"] is True
+    on_two("vineppo", "--resume", folder)
+    agree(left_by(folder), left_by(expected_folder))

@@ -8,7 +8,8 @@ from toy import PROMPT, ToyEngine, ToyEnv
 
 from agents.adapters.episodes import episodes, transitions
 from agents.core.advantages import gae_advantages
-from agents.core.rollout import OverlongPenalty, Sampler, play_tokens, start_of
+from agents.core.overlong import OverlongPenalty
+from agents.core.rollout import Sampler, play_tokens, start_of
 
 
 @pytest.fixture(scope="module")

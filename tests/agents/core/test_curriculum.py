@@ -79,6 +79,9 @@ def test_an_iteration_that_is_given_up_leaves_no_trace(tmp_path, monkeypatch):
         def agree(self):
             return False
 
+        def came(self):
+            return False
+
         def check(self):
             pass
 

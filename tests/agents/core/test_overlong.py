@@ -12,7 +12,8 @@ from agents.analysis.choices import outcomes
 from agents.core.advantages import stepwise_advantages
 from agents.core.credit import batch_of
 from agents.core.evaluation import success_of
-from agents.core.rollout import OverlongPenalty, Sampler, mark_states, start_of
+from agents.core.overlong import OverlongPenalty
+from agents.core.rollout import Sampler, mark_states, start_of
 from agents.core.values import monte_carlo_values
 from agents.engines.base import Completion
 from agents.grpo import GRPO, GRPOConfig
