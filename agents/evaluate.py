@@ -27,10 +27,10 @@ from agents.core.config import PlayConfig, command_errors
 from agents.core.evaluation import success_of, temperature_label
 from agents.core.flags import parse_flags
 from agents.core.interrupt import Interrupt, Stopped
-from agents.core.loading import load_policy
+from agents.core.loading import engine_of, load_policy
 from agents.core.lock import RunLock
 from agents.core.rollout import Sampler, Trajectory, start_of
-from agents.engines.base import Engine, make_engine
+from agents.engines.base import Engine
 
 
 class Batch(NamedTuple):
@@ -116,7 +116,7 @@ class Evaluation:
             policy = load_policy(
                 checkpoint.model, env.tokenizer, dtype=config.dtype, device=config.device
             )
-            engine = make_engine(config.engine, policy.model, policy.vocab_size)
+            engine = engine_of(config, policy)
             self._loaded = (checkpoint, engine)
         return self._loaded[1]
 

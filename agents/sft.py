@@ -27,7 +27,7 @@ from agents.core.distributed import all_sum, on_first, own_share, sum_gradients
 from agents.core.envs import ProblemCursor, make_env
 from agents.core.evaluation import evaluate_and_report
 from agents.core.interrupt import Interrupt
-from agents.core.loading import load_policy, new_policy, prepared
+from agents.core.loading import engine_of, load_policy, new_policy, prepared
 from agents.core.losses import masked_sum
 from agents.core.micro import MicroBatchSize, micro_batches
 from agents.core.optimizer import make_optimizer
@@ -37,7 +37,6 @@ from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.streams import generator
 from agents.core.update_log import Diverged, load_optimizer_state, optimizer_state
-from agents.engines.base import make_engine
 from graders.resolve import resolve
 from lang_env.problem import Problem
 
@@ -172,7 +171,7 @@ class SFT:
         prepared(self.policy, config)
         if config.packing:
             check_packing(self.policy)
-        self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
+        self.engine = engine_of(config, self.policy)
         self.optimizer, self.scheduler = make_optimizer(self.policy, config, config.max_steps)
         self.micro_batch_size = MicroBatchSize(config.micro_batch_size)
         self.done = self.num_tokens = self.bad_gradients = 0

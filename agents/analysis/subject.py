@@ -11,13 +11,12 @@ from agents.core.config import ENV_FLAGS, OF_ONE_ENV, PlayConfig
 from agents.core.config_files import load_yaml, read_yaml
 from agents.core.critic import CRITIC, Critic
 from agents.core.envs import ProblemCursor, make_env, valid_indices
-from agents.core.loading import TINY, load_policy
+from agents.core.loading import TINY, engine_of, load_policy
 from agents.core.loss_config import LossConfig
 from agents.core.options import check, default_of, field_of, option
 from agents.core.overlong import OverlongPenalty
 from agents.core.policy import Policy
 from agents.core.rollout import Sampler, Start
-from agents.engines.base import make_engine
 
 _FROM_RUN = {"env", "env_kwargs", *ENV_FLAGS, "dtype", "temperature", "top_p"}
 
@@ -130,7 +129,7 @@ class Subject:
         Rewards are those of the run, its overlong penalty in them.
         """
         config = self.config
-        engine = make_engine(config.engine, policy.model, policy.vocab_size)
+        engine = engine_of(config, policy)
         heat = config.temperature if temperature is None else temperature
         overlong = OverlongPenalty(
             self._loss_option("overlong_buffer_len"),

@@ -31,7 +31,7 @@ from agents.core.iteration import (
     sample_of,
     with_answers,
 )
-from agents.core.loading import load_policy, prepared
+from agents.core.loading import engine_of, load_policy, prepared
 from agents.core.loss_config import check_support
 from agents.core.overlong import OverlongPenalty
 from agents.core.policy import Policy
@@ -40,7 +40,6 @@ from agents.core.rollout import Sampler, Trajectory, mark_states
 from agents.core.streams import generator
 from agents.core.update import Batch, Updater
 from agents.core.update_log import Diverged, TrainerState
-from agents.engines.base import make_engine
 
 __all__ = ["Advantages", "Agent"]
 
@@ -87,7 +86,7 @@ class Agent(ABC):
         prepared(self.policy, config)
         context = getattr(self.policy.model.config, "max_position_embeddings", None)
         check_lengths(self.env, context, config.overlong_buffer_len)
-        self.engine = make_engine(config.engine, self.policy.model, self.policy.vocab_size)
+        self.engine = engine_of(config, self.policy)
         self.sampler = Sampler(
             self.engine,
             self.env,

@@ -21,6 +21,7 @@ from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.resume import launch, rewind
 from agents.core.update_log import Diverged
+from agents.engines.base import EngineError
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as of a shell."""
@@ -113,7 +114,11 @@ def run_training(
             except KeyboardInterrupt:
                 sys.stderr.write(f"stopped at once; what was saved before is in {folder}\n")
                 return interrupt.status or INTERRUPTED
-            except (OSError, Diverged) as error:  # a full disk, a folder that went away
+            except (
+                OSError,
+                Diverged,
+                EngineError,
+            ) as error:  # a full disk, a folder that went away
                 sys.stderr.write(f"error: {error}\n")
                 return 1
         return interrupt.status

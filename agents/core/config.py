@@ -87,6 +87,9 @@ class PlayConfig(Options):
         aliases=("model_name_or_path",),
     )
     engine: str = option("hf", "What generates tokens: hf, vllm or pkg.mod:attr.")
+    engine_kwargs: dict[str, Any] = option(  # noqa: RUF009 - each instance gets its own
+        {}, "More options of the engine, JSON, such as '{\"max_rows\": 64}'."
+    )
     dtype: Literal["float32", "bfloat16", "float64"] = option(
         "float32", "Precision of the policy.", paper="bfloat16"
     )

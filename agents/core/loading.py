@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from agents.core.config import TrainingConfig
+from agents.core.config import PlayConfig, TrainingConfig
 from agents.core.lora import add_lora
 from agents.core.policy import Policy
+from agents.engines.base import Engine, make_engine
 from graders.resolve import nearest
 from lang_env.tokenizers import Tokenizer
 
@@ -73,6 +74,22 @@ def prepared(policy: Policy, config: TrainingConfig) -> Policy:
     return policy.save_memory(
         gradient_checkpointing=config.gradient_checkpointing, bf16=config.bf16
     )
+
+
+def engine_of(config: PlayConfig, policy: Policy) -> Engine:
+    """Returns the engine that the options name, for a policy.
+
+    Raises:
+        ValueError: Unknown name or option.
+    """
+    try:
+        return make_engine(config.engine, policy.model, policy.vocab_size, **config.engine_kwargs)
+    except TypeError as error:
+        if not config.engine_kwargs:
+            raise
+        raise ValueError(
+            f"engine_kwargs={config.engine_kwargs} of {config.engine}: {error}"
+        ) from error
 
 
 def load_policy(

@@ -43,6 +43,12 @@ class LossConfig(Options):
     target_kl: float | None = option(
         None, "KL from the sampling policy, nats a token, that ends an update.", above=0
     )
+    max_logprob_gap: float | None = option(
+        1.0,
+        "Mean difference between a token's log-probability in engine and trainer, nats, that stops "
+        "the run; none: no limit.",
+        above=0,
+    )
     importance_sampling_cap: float | None = option(
         None, "Weight tokens by trainer over engine probability, up to this.", above=0
     )

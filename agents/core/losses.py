@@ -96,7 +96,8 @@ def clip_fractions(
 def importance_weights(old_log_probs: Tensor, engine_log_probs: Tensor, cap: float) -> Tensor:
     """Returns min(trainer probability / engine probability, cap) of each token, constant.
 
-    What sampled is the engine; where its numbers differ from the trainer's, these weights correct
+    A token of which the engine does not know the probability (NaN) has weight 1. What sampled is
+    the engine; where its numbers differ from the trainer's, these weights correct
     the gradient, truncated (Yao et al., "Your efficient RL framework secretly brings you off-policy
     RL training", 2025).
 
@@ -104,7 +105,8 @@ def importance_weights(old_log_probs: Tensor, engine_log_probs: Tensor, cap: flo
     >>> [round(x, 4) for x in importance_weights(trainer, engine, 2.0)[0].tolist()]
     [0.5, 2.0]
     """
-    return torch.exp(old_log_probs - engine_log_probs).clamp(max=cap).detach()
+    difference = old_log_probs - engine_log_probs
+    return torch.where(difference.isnan(), 0.0, difference).exp().clamp(max=cap).detach()
 
 
 def kl_estimate(

@@ -36,6 +36,7 @@ from agents.core.update_log import (
     Diverged,
     Outcome,
     Pending,
+    check_gap,
     engine_gap,
     load_optimizer_state,
     optimizer_state,
@@ -171,6 +172,7 @@ class Updater:
         pending.seen = _from_all(pending.seen)
         trainer = pending.constants.old_plain or pending.seen
         metrics = pending.log.metrics() | engine_gap(batch.engine_log_probs, trainer)
+        check_gap(metrics, self.config.max_logprob_gap)
         if self.micro_batch_size.value < self.config.micro_batch_size:
             metrics["micro_batch_size"] = float(self.micro_batch_size.value)
         return metrics

@@ -158,12 +158,39 @@ def engine_gap(
     Args:
         engine: Of each answer, each [T_i].
         trainer: The same; None where it was not computed.
+
+    Tokens whose log-probability is NaN are left out and counted, as their share
+    ``sampling/nan_logps``.
     """
     pairs = [(a, b) for a, b in zip(engine, trainer, strict=True) if b is not None]
-    gap = np.abs(np.concatenate([np.zeros(0), *(a - b for a, b in pairs)]))
-    count, added = all_sum([gap.size, gap.sum()])
+    every = np.abs(np.concatenate([np.zeros(0), *(a - b for a, b in pairs)]))
+    gap = every[~np.isnan(every)]
+    count, added, unknown = all_sum([gap.size, gap.sum(), every.size - gap.size])
     largest = all_max(gap.max(initial=0.0))
     return {
         "sampling/sampling_logp_difference/mean": float(added / count) if count else math.nan,
         "sampling/sampling_logp_difference/max": largest if count else math.nan,
+        "sampling/nan_logps": float(unknown / max(1.0, count + unknown)),
     }
+
+
+def check_gap(metrics: Mapping[str, float], limit: float | None) -> None:
+    """Stops a run whose engine samples from another policy than the one that is trained.
+
+    Args:
+        metrics: With what ``engine_gap`` returned.
+        limit: Largest mean difference, nats a token; None: none.
+
+    Raises:
+        Diverged: It is larger.
+    """
+    gap = metrics["sampling/sampling_logp_difference/mean"]
+    if limit is not None and gap > limit:
+        raise Diverged(
+            f"engine and trainer disagree: log-probabilities differ by {gap:.3g} nats a token, "
+            f"more than max_logprob_gap={limit:g}. The engine may hold old weights, or compute in "
+            "too few bits; sampling/sampling_logp_difference in metrics.jsonl shows since when. "
+            'Set --engine_kwargs \'{"dtype": "float32"}\', --engine hf, or --max_logprob_gap '
+            "none.",
+            [],
+        )

@@ -8,8 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from graders.resolve import resolve
 
-ENGINES = {"hf": "agents.engines.hf:HFEngine"}
+ENGINES = {"hf": "agents.engines.hf:HFEngine", "vllm": "agents.engines.vllm:VLLMEngine"}
 """Short names of the engines; ``--engine pkg.mod:attr`` names one of your own."""
+
+
+class EngineError(ValueError):
+    """An engine cannot be used, or did something else than it was told; says what to do."""
 
 
 class StopRules(Protocol):

@@ -209,6 +209,8 @@ def test_gsm8k_runs_with_the_same_command(tmp_path):
         (["--segmenter", "newlin"], "Did you mean 'newline'?"),
         (["--grader", "gsm8"], "Did you mean 'gsm8k'?"),
         (["--engine", "vlm"], "unknown engine 'vlm'"),
+        (["--engine_kwargs", '{"max_row": 4}'], "engine_kwargs={'max_row': 4} of hf: HFEngine"),
+        (["--engine_kwargs", '{"max_rows": 0}'], "max_rows must be >= 1, got 0"),
         (["--env", "GSM8K-v0", "--data", "/no/such/folder"], "/no/such/folder"),
         (["--max_new_tokens", "5000"], "context is 4096"),
         (["--model", "/no/such/model"], "cannot load model '/no/such/model': no such folder"),

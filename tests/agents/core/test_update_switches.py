@@ -8,6 +8,7 @@ import torch
 from updates import CONFIG, flat_parameters, small_batch, with_sgd
 
 from agents.core.update import Batch, Updater
+from agents.core.update_log import Diverged
 
 
 @pytest.mark.parametrize("scope", ["minibatch", "batch"])
@@ -122,3 +123,34 @@ def test_a_kl_in_the_reward_is_not_in_the_loss_too(make_policy):
 def test_a_sum_over_a_constant_needs_a_budget(make_policy):
     with pytest.raises(ValueError, match=r"aggregation=sum_constant needs a token budget.*Set agg"):
         Updater(make_policy(), None, replace(CONFIG, aggregation="sum_constant"))
+
+
+@pytest.mark.parametrize("cap", [None, 2.0])
+def test_unknown_log_probs_of_the_engine_are_left_out_and_counted(make_policy, cap):
+    config = replace(CONFIG, beta=0.0, importance_sampling_cap=cap)
+    policy, other = make_policy(), make_policy()
+    batch, whole = small_batch(policy), small_batch(other)
+    total = sum(map(len, batch.responses))
+    batch.engine_log_probs[2] = np.full(len(batch.responses[2]), np.nan)
+    metrics = with_sgd(Updater(policy, None, config)).update(batch, np.random.default_rng(0))
+    with_sgd(Updater(other, None, config)).update(whole, np.random.default_rng(0))
+    assert metrics["sampling/nan_logps"] == len(batch.responses[2]) / total
+    assert metrics["sampling/sampling_logp_difference/max"] < 1e-9
+    # The engine's numbers are the trainer's here, so that their weights are 1 too.
+    torch.testing.assert_close(
+        flat_parameters(policy), flat_parameters(other), rtol=1e-10, atol=1e-12
+    )
+
+
+def test_an_engine_that_samples_from_another_policy_stops_the_run(make_policy):
+    policy = make_policy()
+    batch = small_batch(policy)
+    batch.engine_log_probs = [row - 0.5 for row in batch.engine_log_probs]
+    allowed = replace(CONFIG, max_logprob_gap=0.6)
+    metrics = Updater(make_policy(), None, replace(allowed, beta=0.0)).update(
+        batch, np.random.default_rng(0)
+    )
+    assert metrics["sampling/sampling_logp_difference/mean"] == pytest.approx(0.5, abs=1e-6)
+    strict = replace(CONFIG, max_logprob_gap=0.4, beta=0.0)
+    with pytest.raises(Diverged, match=r"differ by 0\.5 nats a token, more than max_logprob_gap=0"):
+        Updater(policy, None, strict).update(batch, np.random.default_rng(0))
