@@ -45,14 +45,17 @@ def check_sealed(folder: Path) -> dict[str, str]:
     Raises:
         ValueError: A file is missing, changed or not a plain file of this folder; says which.
     """
-    manifest = read_json(folder / MANIFEST)
+    manifest_path = folder / MANIFEST
+    manifest = read_json(manifest_path)
     files, written_by = manifest.get("files"), manifest.get("versions")
     if not isinstance(files, dict) or not isinstance(written_by, dict):
-        raise ValueError(f"{folder / MANIFEST}: not a manifest")
+        raise ValueError(f"{manifest_path}: not a manifest")
     for name, entry in files.items():
         path = folder / name
         if path.name != name or path.is_symlink() or not path.is_file():
-            raise ValueError(f"{path}: missing, or not a file of the checkpoint")
+            raise ValueError(
+                f"{folder / name.strip('/')}: missing, or not a file of the checkpoint"
+            )
         if not isinstance(entry, dict) or path.stat().st_size != entry.get("size"):
             raise ValueError(f"{path}: not as long as it was when it was written")
         if _digest(path) != entry.get("sha256"):
