@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from agents.core.loggers import resolve_logger
 from agents.core.policy import Policy
 from agents.core.reporting import Reporter
 from agents.core.resume import launch, rewind
+from agents.core.run_folder import remove_empty
 from agents.core.update_log import Diverged
 from agents.engines.base import EngineError
 
@@ -91,14 +92,20 @@ def run_training(
             if config.threads:
                 torch.set_num_threads(config.threads)
             state = None if begun.checkpoint is None else load_checkpoint(begun.checkpoint)
+            if config.dry_run and not _fits(config):
+                held.close()
+                on_first(lambda: remove_empty(folder))
+                return 1
             try:
                 trainer = _built(trainer_class, config, folder)
             except BaseException:
                 held.close()
-                if rank() == 0:
-                    with suppress(OSError):
-                        folder.rmdir()  # nothing was run: leave no empty folder behind
+                on_first(lambda: remove_empty(folder))  # nothing was run
                 raise
+            if config.dry_run:
+                held.close()
+                on_first(lambda: remove_empty(folder))
+                return 0
             if state is not None and begun.checkpoint is not None:
                 trainer.load_state(state, begun.checkpoint)
             first = on_first(lambda: rewind(folder, state, begun.checkpoint))
@@ -122,6 +129,19 @@ def run_training(
                 sys.stderr.write(f"error: {error}\n")
                 return 1
         return interrupt.status
+
+
+def _fits(config: TrainingConfig) -> bool:
+    """Shows the memory plan; returns whether it fits."""
+    from agents.core.envs import make_env
+    from agents.core.memory_plan import plan_of
+
+    env = make_env(config, "train")
+    answer = int(getattr(env, "max_new_tokens", 0))
+    plan = plan_of(config, int(getattr(env, "max_prompt_tokens", 0)) + answer, answer)
+    if rank() == 0:
+        sys.stdout.write(plan.text())
+    return plan.peak <= plan.available
 
 
 def _hold(folder: Path, held: ExitStack) -> None:

@@ -119,6 +119,12 @@ class TrainingConfig(PlayConfig):
     output_dir: str | None = option(
         None, "Run folder; none: runs/AGENT-ENV-sSEED-TIME.", harmless=True
     )
+    dry_run: bool = option(
+        False,
+        "Print what the run needs of memory and whether that fits this machine, build everything "
+        "if it does, and end.",
+        harmless=True,
+    )
     gradient_checkpointing: bool = option(
         False,
         "Compute layers again in the backward pass: less memory, more time.",

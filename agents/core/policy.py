@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-_LOGITS_AT_ONCE = 2**24  # log-probabilities kept for the backward pass before chunks are recomputed
+LOGITS_AT_ONCE = 2**24  # log-probabilities kept for the backward pass before chunks are recomputed
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Policy(nn.Module):
         if extras.reference is not None:
             with torch.no_grad():
                 other = extras.reference.hidden(batch)
-        chunk = max(1, _LOGITS_AT_ONCE // self.vocab_size)
+        chunk = max(1, LOGITS_AT_ONCE // self.vocab_size)
         parts = []
         for start in range(0, len(hidden), chunk):
             states, ids, others = (x[start : start + chunk] for x in (hidden, targets, other))

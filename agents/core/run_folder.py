@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -52,6 +53,12 @@ def prepare_run_folder(config: Options, agent: str, *, root: str = "runs") -> Pa
             "or move that folder away."
         )
     return folder
+
+
+def remove_empty(folder: Path) -> None:
+    """Removes a run's folder in which nothing was written."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _new_name(config: Options, agent: str, root: Path) -> Path:

@@ -58,7 +58,7 @@ def test_padding_chunks_and_order_change_neither_value_nor_gradient(make_policy,
     wide = _batch([*PROMPTS, [1] * 20], [*RESPONSES, [3] * 9])
     wide = Sequences(wide.tokens[:3], wide.source[:3], wide.targets[:3], wide.mask[:3])
     torch.testing.assert_close(together, _gradient(policy, wide), rtol=1e-10, atol=1e-12)
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 2 * policy.vocab_size)
+    monkeypatch.setattr(policy_module, "LOGITS_AT_ONCE", 2 * policy.vocab_size)
     torch.testing.assert_close(together, _gradient(policy, _batch()), rtol=1e-10, atol=1e-12)
 
 
@@ -101,7 +101,7 @@ def test_chunks_change_no_extra_and_no_gradient(make_policy, monkeypatch):
         return torch.cat([p.grad.flatten() for p in policy.parameters()])
 
     whole = gradient()
-    monkeypatch.setattr(policy_module, "_LOGITS_AT_ONCE", 2 * policy.vocab_size)
+    monkeypatch.setattr(policy_module, "LOGITS_AT_ONCE", 2 * policy.vocab_size)
     torch.testing.assert_close(gradient(), whole, rtol=1e-6, atol=1e-9)
     assert torch.isfinite(whole).all()
 
