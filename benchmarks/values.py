@@ -186,7 +186,9 @@ def summarise(
         )
         for _ in range(DRAWS)
     ]
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    # With few problems some draws have no error to divide by.
+    finite = [pair for pair in drawn if np.isfinite(pair).all()]
+    low, high = np.quantile(finite, [0.025, 0.975], axis=0)
     middle = ratios(found, config, slice(None), slice(None))
     names = ("tokens_ratio_at_equal_mse", "seconds_ratio_at_equal_mse")
     summary: dict[str, Any] = {

@@ -78,9 +78,9 @@ def table_of(result: Mapping[str, Any]) -> Table:
     title = f"{result['split']}, {result['label']}, iteration {result['iteration']} "
     caption = "%, 95 % intervals; cut: unfinished, none: no answer, open: undecided"
     table = Table(caption=caption, caption_justify="left", title=Text(title), title_justify="left")
-    table.add_column("problems")
-    for name in dict.fromkeys([*shown, *_COLUMNS]):
-        table.add_column(_SHORT.get(name, name), justify="right", no_wrap=True)
+    table.add_column("problems", min_width=8)
+    for name in dict.fromkeys([*shown, *_COLUMNS]):  # an interval may stand below its number
+        table.add_column(_SHORT.get(name, name), justify="right")
     lines = {"all": measures} | {
         f"{kind} {name}": part
         for kind, parts in result["by"].items()
