@@ -34,7 +34,7 @@ EXTRA: dict[str, dict[str, Any]] = {
     "vineppo": {"num_rollouts": 2, "allocation": "variance", "env_kwargs": CURRICULUM},
     "ppo": {"critic_warmup": 1, "critic_learning_rate": 1e-3},
 }
-AGENTS = ("vineppo", "ppo", "rloo", "grpo", "sft", "restem")
+AGENTS = ("vineppo", "ppo", "rloo", "grpo", "sft", "restem", "dpo_positive")
 CLOCK = ("time", "seconds", "per_s")
 
 Left = tuple[list[dict[str, Any]], str, str, dict[str, Tensor]]

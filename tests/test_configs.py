@@ -24,9 +24,13 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 PAPER = [
     FOLDER / f"{model}_{algorithm}_{task}.yaml"
     for model in ("rho1b", "deepseekmath7b")
-    for algorithm in ("ppo", "vineppo", "rloo", "grpo")
+    for algorithm in ("ppo", "vineppo", "rloo", "grpo", "restem", "dpo_positive")
     for task in ("gsm8k", "math")
 ]
+
+
+BASELINES = [path for path in PAPER if "restem" in path.stem or "dpo" in path.stem]
+ONLINE = [path for path in PAPER if path not in BASELINES]
 
 
 def config_class(path):
@@ -39,7 +43,7 @@ def config_class(path):
         name
         for name, found in vars(module).items()
         if isinstance(found, type)
-        and name.lower() == f"{algorithm}config"
+        and name.lower() == algorithm.replace("_", "") + "config"
         and found.__module__ == module.__name__
     ]
     return getattr(module, name), words[4:]
@@ -85,7 +89,17 @@ def test_each_value_has_its_source(path):
     assert [line for line in values if not any(f"# {mark}" in line for mark in sources)] == []
 
 
-@pytest.mark.parametrize("path", PAPER, ids=ids(PAPER))
+@pytest.mark.parametrize("path", BASELINES, ids=ids(BASELINES))
+def test_what_the_paper_used_for_its_baselines(path):
+    cls, _ = config_class(path)
+    config: BaseConfig = cls(**load_yaml(cls, str(path)))
+    assert config.num_prompts == (7100 if path.stem.endswith("gsm8k") else 11500)
+    assert (config.learning_rate, config.minibatch_size, config.temperature) == (1e-6, 64, 0.6)
+    rounds = (config.iterations, config.num_generations, config.updates_per_batch)
+    assert rounds == ((10, 8, 8) if "restem" in path.stem else (1, 64, 3))
+
+
+@pytest.mark.parametrize("path", ONLINE, ids=ids(ONLINE))
 def test_what_the_paper_used_everywhere(path):
     cls, _ = config_class(path)
     config: BaseConfig = cls(**load_yaml(cls, str(path)))

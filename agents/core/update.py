@@ -161,7 +161,7 @@ class Updater:
             if all_sum(stop()) > 0:
                 break
             objective = self._accumulate(batch, minibatch, pending)
-            outcome, norm = self._step(objective, minibatch)
+            outcome, norm = self._step(minibatch, objective.mean_ratio, objective.moved)
             pending.log.add(objective, outcome, norm)
             pending.done += 1
             if outcome == "kl_target":
@@ -266,16 +266,18 @@ class Updater:
         sum_gradients(self.parameters)
         return objective
 
-    def _step(self, objective: Objective, rows: list[int]) -> tuple[Outcome, float]:
+    def _step(
+        self, rows: Sequence[int], mean_ratio: float = 1.0, moved: float = 0.0
+    ) -> tuple[Outcome, float]:
         """Steps with the gradient that was accumulated, unless the minibatch is to be skipped."""
         config = self.config
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm))
         outcome: Outcome = "stepped"
-        if config.max_ratio is not None and objective.mean_ratio > config.max_ratio:
+        if config.max_ratio is not None and mean_ratio > config.max_ratio:
             outcome = "ratio_exploded"
         elif not math.isfinite(norm):
             outcome = "not_finite"
-        elif config.target_kl is not None and objective.moved > config.target_kl:
+        elif config.target_kl is not None and moved > config.target_kl:
             outcome = "kl_target"
         else:
             self.optimizer.step()
