@@ -23,7 +23,7 @@ import numpy as np
 from agents.core.agent import Advantages, Agent
 from agents.core.command import run_training
 from agents.core.config import BaseConfig
-from agents.core.objective import Batch, Constants
+from agents.core.objective import Batch, Constants, Objective
 from agents.core.optimizer import make_optimizer
 from agents.core.options import option
 from agents.core.policy import Policy
@@ -87,6 +87,11 @@ class FineTuner(Updater):
     def _renew(self, steps: int) -> None:
         self._steps = max(1, steps)
         self.optimizer, self.scheduler = make_optimizer(self.policy, self.config, self._steps)
+
+    def _accumulate(self, batch: Batch, rows: list[int], pending: Pending) -> Objective:
+        for row in rows:  # what another process, or this one, saw of them in an earlier pass
+            pending.seen[row] = None
+        return super()._accumulate(batch, rows, pending)
 
     def _begin(self, batch: Batch, rows: list[int], steps: int) -> Pending:
         self.policy.model.load_state_dict(self._base)

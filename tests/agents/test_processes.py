@@ -27,7 +27,10 @@ def on_two(agent, *arguments, status=0):
 def agree(found, expected):
     """Asserts that two runs are the same up to the rounding of sums in another order."""
     for ours, single in zip(found[0], expected[0], strict=True):
-        assert ours == pytest.approx(single, rel=1e-6, abs=1e-9, nan_ok=True)
+        known = {key: value for key, value in single.items() if value is not None}
+        assert ours.keys() == single.keys()
+        assert {key: ours[key] for key in known} == pytest.approx(known, rel=1e-6, abs=1e-9)
+        assert all(ours[key] is None for key in single.keys() - known.keys())
     assert found[2] == expected[2]
     assert found[3].keys() == expected[3].keys()
     for name, weight in found[3].items():
