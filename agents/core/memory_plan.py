@@ -118,6 +118,8 @@ def plan_of(config: TrainingConfig, longest: int, answer: int) -> MemoryPlan:
     }
     if isinstance(config, BaseConfig) and config.beta > 0 and not config.lora_r:
         lasting["reference"] = float(shape.parameters * word)
+    if hasattr(config, "max_kept"):  # RestEM begins from them each round
+        lasting["weights of the start"] = float(shape.parameters * word)
     if getattr(config, "critic", None) == "separate":
         trunk = shape.parameters - shape.vocab * shape.hidden
         lasting["critic with gradients and moments"] = 4.0 * trunk * word
