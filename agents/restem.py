@@ -8,7 +8,8 @@ Models", 2023 (arXiv 2312.06585), as the VinePPO paper uses it: in each iteratio
 answers the problems, wrong answers are thrown away, and the policy before all training is
 fine-tuned on the right ones, by the negative log-likelihood of an answer's mean token. The best
 iteration by the evaluations during training is ``checkpoints/best``. (The authors' code also
-chooses among the passes over the answers; here an iteration ends with its last pass.)
+chooses among the passes over the answers; here an iteration ends with its last pass.
+And it keeps a right answer as often as it was sampled; here once.)
 """
 
 from __future__ import annotations
